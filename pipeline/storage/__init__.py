@@ -5,7 +5,7 @@ files      files, written by rename; hashes
 blocks     the pieces of a stage's work, each committed on its own; the page at work; what other machines see
 parts      of a table, written by tasks on several machines
 failures   unexpected errors in words, and how much a stage may drop
-manifests  what a finished stage holds; written last
+manifests  what a finished stage holds, written last; the newest finished folder of each stage
 parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
 arrow      Arrow arrays and memory-mapped streams
 locks      one run makes a folder, or many read it
@@ -48,12 +48,16 @@ from pipeline.storage.files import (
 )
 from pipeline.storage.manifests import (
     MANIFEST,
+    STAGES,
     FileEntry,
     Manifest,
     Result,
     describe,
+    finished_folder,
+    finished_stages,
     manifest_sha256,
     read_manifest,
+    record_finished,
     write_manifest,
 )
 from pipeline.storage.parquet import (

@@ -4,15 +4,18 @@ A stage's folder holds data files and, written last, `manifest.json`, which list
 SHA-256. No file is read that a manifest does not list.
 """
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from pipeline.storage.files import file_sha256, file_size, join, read_bytes, write_bytes
 
 MANIFEST = "manifest.json"
+STAGES = "stages.json"
 
 
 def as_json(record: Any) -> dict[str, Any]:
@@ -131,3 +134,39 @@ def describe(folder: str, path: str, rows: int | None = None) -> FileEntry:
     size = file_size(full)
     assert size is not None, full
     return FileEntry(path, size, file_sha256(full), rows)
+
+
+def finished_stages(workdir: str) -> dict[str, str]:
+    """The newest finished folder of each stage of a work directory: its name below it.
+
+    Raises:
+        ValueError: the list cannot be read.
+    """
+    path = join(workdir, STAGES)
+    try:
+        found = json.loads(read_bytes(path))
+        return {str(stage): str(folder) for stage, folder in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError) as error:
+        raise ValueError(f"{path}: no list of stages ({error}); delete it and run a stage again") from None
+
+
+def finished_folder(workdir: str, stage: str) -> str:
+    """The newest finished folder of a stage. Raises: ValueError where there is none."""
+    found = finished_stages(workdir)
+    if stage not in found:
+        known = f"; finished are {', '.join(found)}" if found else ""
+        raise ValueError(f"{workdir}: no finished {stage} there{known}")
+    return join(workdir, found[stage])
+
+
+def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
+    """Enter stages with their folders into the list of a work directory, which is whole at every moment."""
+    entries = {stage: os.path.basename(folder) for stage, folder in folders}
+    with open(join(workdir, ".stages.lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = finished_stages(workdir)
+        if before != (after := {**before, **entries}):
+            text = json.dumps(after, indent=1, ensure_ascii=False) + "\n"
+            write_bytes(join(workdir, STAGES), text.encode("utf-8", "surrogatepass"))

@@ -1,25 +1,28 @@
-"""Preparations of `luigi --module workflows ...` before Luigi takes over: defaults, logging, a checked command line.
+"""Preparations of `luigi --module workflows ...` before Luigi takes over: the run, defaults, logging, a checked stage.
 
-Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes abbreviated parameters,
-and answers a wrong value with a traceback.
+Our own flags are read here, and change the run file of the work directory. Luigi gets the stage with the run that the
+file then describes. Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes
+abbreviated parameters, and answers a wrong value with a traceback.
 """
 
-import difflib
 import inspect
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import luigi
 import luigi.worker
-from luigi.cmdline_parser import CmdlineParser
 from luigi.task_register import Register
 
 from pipeline.storage import locks
-from workflows.base import machine, stopping
+from workflows.base import helping, machine, outlook, stopping
 from workflows.base.stage import Step
+from workflows.run.file import Change, change_run, parse_set
+from workflows.run.kinds import similar
+from workflows.run.values import WORKDIR
 
 logger = logging.getLogger("workflows")
 
@@ -46,11 +49,182 @@ def is_luigi_command() -> bool:
     ) and "workflows" in " ".join(sys.argv)
 
 
-def prepare(arguments: Sequence[str]) -> None:
-    """Set defaults where the user set none, and stop with one line where the command line is wrong.
+def luigis_arguments() -> list[str]:
+    """The list of words that the `luigi` command reads: the default argument of its function."""
+    from luigi.cmdline import luigi_run
+
+    (arguments,) = luigi_run.__defaults__ or ([],)
+    return list(arguments) if not isinstance(arguments, list) else arguments
+
+
+@dataclass
+class Command:
+    """A command line, read.
+
+    Attributes:
+        stage: the name of the stage; empty where none is named.
+        workdir: the folder of all stages.
+        begin: the run file to begin from; empty: that of the work directory.
+        changes: of the run.
+        own: the parameters of the stage itself.
+        luigis: the words that are Luigi's own.
+        wants_help: whether help is asked for.
+        is_dry: whether only what would be done is asked for.
+    """
+
+    stage: str = ""
+    workdir: str = WORKDIR
+    begin: str = ""
+    changes: list[Change] = field(default_factory=list)
+    own: dict[str, str] = field(default_factory=dict)
+    luigis: list[str] = field(default_factory=list)
+    wants_help: bool = False
+    is_dry: bool = False
+
+
+def prepare(arguments: list[str]) -> None:
+    """Read the command line, set defaults where the user set none, and leave to Luigi what it has to run.
+
+    Args:
+        arguments: the list that Luigi reads next, which is changed.
 
     Raises:
-        SystemExit: with the line; exit status 1.
+        SystemExit: with a line where something is wrong (exit status 1); after help and after a dry run (0).
+    """
+    stopping.install_handlers()
+    set_up_logging()
+    try:
+        command = read_command(arguments)
+        if command.wants_help or not command.stage:
+            print(helping.of_stage(steps()[command.stage]) if command.stage else helping.overview(steps()))
+            raise SystemExit(0)
+        set_defaults(command.luigis)
+        stage = stage_of(command)
+        if command.is_dry:
+            print(outlook.table(stage))
+            raise SystemExit(0)
+        stage.check_machine()
+        if stage.complete():
+            logger.info("%s is complete: %s", type(stage).__name__, stage.where)
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"error: {error}") from None
+    parameters = (f"--{name.replace('_', '-')}={value}" for name, value in stage.to_str_params().items())
+    arguments[:] = [*command.luigis, command.stage, *parameters]
+
+
+def stage_of(command: Command) -> Step:
+    """The stage that a command names, with the run of its work directory, changed as the command says.
+
+    Raises: ValueError for a value that is wrong.
+    """
+    stage = steps()[command.stage]
+    run = change_run(command.workdir, command.changes, command.begin, writes=not command.is_dry)
+    parameters = {}
+    for name, parameter in stage.get_params():
+        if name in command.own:
+            try:
+                parameters[name] = parameter.parse(command.own[name])
+            except (ValueError, luigi.parameter.ParameterException) as error:
+                raise ValueError(f"{helping.flag(name)} {command.own[name]}: {error}") from None
+    return stage(settings=run, **parameters)
+
+
+def read_command(arguments: Sequence[str]) -> Command:
+    """The command line, its names checked. Raises: ValueError names what is wrong and what to do."""
+    given, words = _flags_and_words(arguments)
+    known = steps()
+    if words and words[0] not in known:
+        raise ValueError(
+            f"{words[0]}: no such stage{similar(words[0], known)} (there are {', '.join(known)})"
+        )
+    if len(words) > 1:
+        raise ValueError(
+            f"{words[1]}: one stage at a time, and values follow their flag; wanted --flag value"
+        )
+    command = Command(stage=words[0] if words else "")
+    stage = known[command.stage] if words else Step
+    own = helping.own_parameters(stage)
+    of_run, luigis = helping.run_flags(stage), _luigi_flags()
+    for flag, value in given:
+        if flag == "--workers":
+            raise ValueError("--workers: stays 1, since stages share one Spark session; use --processes")
+        if flag in ("--help", "--help-all"):
+            command.wants_help = True
+        elif flag == "--dry-run":
+            command.is_dry = True
+        elif flag in ("--workdir", "--run"):
+            if not value or "://" in value:
+                raise ValueError(f"{flag} {value}: wanted a path on a POSIX file system, and no URL")
+            setattr(command, "workdir" if flag == "--workdir" else "begin", value)
+        elif flag == "--set":
+            command.changes.append(parse_set(value))
+        elif flag in own:
+            command.own[own[flag]] = value or "true"
+        elif flag in of_run:
+            table, name = of_run[flag]
+            command.changes.append(Change(table, name, "", value, f"{flag} {value}"))
+        elif flag in luigis:
+            command.luigis += [f"{flag}={value}"] if value else [flag]
+        else:
+            hint = helping.home_of(flag) or similar(flag, [*helping.GENERAL, *own, *of_run, *luigis])
+            raise ValueError(f"{flag}: {command.stage} has no such flag{hint or '; see --help'}")
+    if {name for _, name in own.items()} >= {"task"}:
+        task = command.own.get("task", helping.default_of(stage, "task"))
+        of_data = [each for each in command.changes if each.field == "data" and not each.key]
+        command.changes = [replace(each, key=task) if each in of_data else each for each in command.changes]
+    return command
+
+
+def _flags_and_words(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """The flags of a command line with their values, and the words that are no flag's value."""
+    switches = {"--help", "--help-all", "--dry-run"}
+    switches |= {flag for flag, parameter in _luigi_flags().items() if helping.is_switch(parameter)}
+    for step in steps().values():
+        parameters = dict(step.get_params())
+        switches |= {
+            flag for flag, name in helping.own_parameters(step).items() if helping.is_switch(parameters[name])
+        }
+    flags, words = [], []
+    rest = iter(arguments)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if not word.startswith("--"):
+            words.append(word)
+            continue
+        if not equals and flag not in switches:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
+        flags.append((flag, value))
+    return flags, words
+
+
+def steps() -> Mapping[str, type[Step]]:
+    """All stages that can be run, by their names."""
+    tasks = {name: Register.get_task_cls(name) for name in Register.task_names()}
+    return {name: task for name, task in tasks.items() if issubclass(task, Step) and _can_run(task)}
+
+
+def _can_run(task: type[Step]) -> bool:
+    """Return whether it is no base of others alone."""
+    is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
+    return is_whole and not inspect.isabstract(task)
+
+
+def _luigi_flags() -> dict[str, luigi.Parameter[Any]]:
+    """The flags of Luigi itself."""
+    return {
+        helping.flag(name if is_short else f"{owner}_{name}"): parameter
+        for owner, is_short, name, parameter in Register.get_all_params()
+        if issubclass(Register.get_task_cls(owner), luigi.Config)
+    }
+
+
+def set_defaults(arguments: Sequence[str]) -> None:
+    """Set defaults of Luigi and of threads where the user set none.
+
+    Args:
+        arguments: Luigi's own.
     """
     config: Any = luigi.configuration.get_config()
     scheduler = ("scheduler-host", "scheduler-url")
@@ -69,16 +243,6 @@ def prepare(arguments: Sequence[str]) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if (processors := machine.processors()) < (os.cpu_count() or 1):  # torch does not see a container's quota
         os.environ.setdefault("OMP_NUM_THREADS", str(processors))
-    set_up_logging()
-    stopping.install_handlers()
-    if {"--help", "--help-all"} & set(arguments):
-        return
-    try:
-        root = check(list(arguments))
-        if isinstance(root, Step) and root.complete():
-            logger.info("%s is complete: %s", type(root).__name__, root.where)
-    except (ValueError, OSError) as error:
-        raise SystemExit(f"error: {error}") from None
 
 
 class PatientWorker(luigi.worker.Worker):
@@ -104,113 +268,6 @@ class PatientWorker(luigi.worker.Worker):
             logger.info("waits for another run: %s", waits_for)
         self._waits_for = waits_for
         return True
-
-
-def check(arguments: list[str]) -> luigi.Task:
-    """Check stage, parameters, values and the machine; gives the stage.
-
-    Raises:
-        ValueError: names what is wrong and what to do.
-    """
-    flags, stage = _flags_and_stage(arguments)
-    if "--workers" in flags:
-        raise ValueError("--workers: stays 1, since stages share one Spark session; use --processes")
-    known = _known_flags(stage)
-    for flag in flags:
-        if flag not in known:
-            raise ValueError(
-                f"{flag}: {stage} has no such parameter{_hint(flag, known)}; "
-                f"see luigi --module workflows {stage} --help"
-            )
-    with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
-        root = parser.get_task_obj()
-    if isinstance(root, Step):
-        root.check_machine()
-    return root
-
-
-def _hint(flag: str, known: Sequence[str]) -> str:
-    """A hint for a flag that the stage lacks: another stage, or another flag."""
-    stages = [
-        name for name in _stages() if flag in map(_flag, Register.get_task_cls(name).get_param_names(True))
-    ]
-    return _similar(flag, known) + (f"; it is one of {', '.join(stages)}" if stages else "")
-
-
-def _similar(word: str, known: Sequence[str]) -> str:
-    prefixed = [name for name in known if name.startswith(word)]
-    found = prefixed[:1] or difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {found[0]}?)" if found else ""
-
-
-def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
-    """The flags of a command line without their values, and the stage that it names."""
-    parameters = [
-        (_flag(each), parameter)
-        for stage, is_short, name, parameter in Register.get_all_params()
-        for each in {name, name if is_short else f"{stage}_{name}"}
-    ]
-    switches = {flag for flag, parameter in parameters if _is_switch(parameter)}
-    may_be_empty = {flag for flag, parameter in parameters if parameter._default == ""}
-    flags, words = [], []
-    rest = iter(arguments)
-    for word in rest:
-        if not word.startswith("--"):
-            words.append(word)
-            continue
-        flag, equals, after = word.partition("=")
-        value: str | None = after
-        flags.append(flag)
-        if not equals and flag not in switches:
-            value = next(rest, None)
-            if value is None or value.startswith("--"):
-                raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
-        if not value and flag not in switches | may_be_empty:
-            raise ValueError(f"{flag}: its value is empty; give one, or leave {flag} out for the default")
-    stages = _stages()
-    if not words:
-        raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
-    if words[0] not in stages:
-        raise ValueError(
-            f"{words[0]}: no such stage{_similar(words[0], stages)} (there are {', '.join(stages)})"
-        )
-    if len(words) > 1:
-        raise ValueError(
-            f"{words[1]}: one stage at a time, and values follow their parameter; wanted --parameter value"
-        )
-    return flags, words[0]
-
-
-def _stages() -> list[str]:
-    """The names of all stages that can be run."""
-    tasks = {name: Register.get_task_cls(name) for name in Register.task_names()}
-    return [name for name, task in tasks.items() if issubclass(task, Step) and _can_run(task)]
-
-
-def _can_run(task: type[Step]) -> bool:
-    """Return whether it is no base of others alone."""
-    is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
-    return is_whole and not inspect.isabstract(task)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _is_switch(parameter: luigi.Parameter[Any]) -> bool:
-    """Return whether no value follows."""
-    return isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit"
-
-
-def _known_flags(stage: str) -> list[str]:
-    """The flags of a stage and of Luigi itself. Those of another stage do not reach every place where it is made."""
-    known: set[str] = set()
-    for owner, is_short, name, _ in Register.get_all_params():
-        if owner == stage or issubclass(Register.get_task_cls(owner), luigi.Config):
-            known.add(_flag(name if is_short else f"{owner}_{name}"))
-        if owner == stage:
-            known.add(_flag(name))
-    return sorted(known)
 
 
 class _OneLine(logging.Filter):

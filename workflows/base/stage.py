@@ -20,7 +20,9 @@ import luigi
 
 from pipeline import storage
 from pipeline.storage import Result, locks
-from workflows.base import parameters
+from workflows.base import machine
+from workflows.run.kinds import AUTO
+from workflows.run.values import Run
 
 logger = logging.getLogger("workflows")
 
@@ -37,16 +39,36 @@ class ManifestTarget(luigi.Target):
         return storage.file_size(self.path) is not None
 
 
+class RunParameter(luigi.Parameter[Run]):
+    """The run that a stage belongs to; as a text, its values as JSON."""
+
+    def parse(self, text: str) -> Run:
+        return Run.from_json(text)
+
+    def serialize(self, run: Run) -> str:
+        return run.to_json()
+
+
 class Step(luigi.Task):
     """A stage, or several of them together: a command names one."""
 
-    workdir = parameters.Matching(
-        r"(?!.*://).+",
-        "a folder, and no URL; for a cluster one that all its machines see under the same path",
-        default="work",
-        description="folder of all stages, on a POSIX file system; for a cluster one that all its machines see under "
-        "the same path",
+    settings = RunParameter(
+        default=Run(), description="the run, as JSON; what the command line gives becomes it"
     )
+
+    # The tables of a run file that the step and its upstream stages read.
+    TABLES: ClassVar[tuple[str, ...]] = ("corpus", "machine")
+
+    @property
+    def workdir(self) -> str:
+        """The folder of all stages."""
+        return str(self.settings.workdir)
+
+    @property
+    def processes(self) -> int:
+        """Worker processes."""
+        found = self.settings.machine.processes
+        return machine.processors() if found == AUTO else int(found)
 
     @property
     def title(self) -> str:
@@ -66,9 +88,9 @@ class Step(luigi.Task):
         """These stages, with the parameters that they share with this one, by their names."""
         return {stage.__name__: self.clone(stage) for stage in stages}
 
-    def values(self, *names: str) -> dict[str, Any]:
-        """These parameters with their values."""
-        return {name: getattr(self, name) for name in names}
+    def values(self, table: str, *names: str) -> dict[str, Any]:
+        """These fields of a table of the run with their values."""
+        return {name: getattr(getattr(self.settings, table), name) for name in names}
 
     def upstream(self) -> list["Stage"]:
         """All upstream stages, each once, and each after those that it requires."""
@@ -131,6 +153,11 @@ class Stage(Step):
     @property
     def where(self) -> str:
         return self.folder
+
+    @property
+    def is_listed(self) -> bool:
+        """Return whether the folder is one that users look for by the stage's name."""
+        return True
 
     def output(self) -> ManifestTarget:
         return ManifestTarget(self.folder)
@@ -229,7 +256,14 @@ class Stage(Step):
         )
         storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
         storage.write_manifest(self.folder, manifest)
+        self._list()
         logger.info("%-17s %s | %.1f s", type(self).__name__, self.headline(manifest), time.time() - started)
+
+    def _list(self) -> None:
+        """Enter the folder into the list of the work directory's finished stages."""
+        if self.is_listed:
+            names = dict.fromkeys((type(self).__name__, self.title))
+            storage.record_finished(self.workdir, [(name, self.folder) for name in names])
 
     def headline(self, manifest: storage.Manifest) -> str:
         """A line of the stage's rows and drops."""
@@ -244,7 +278,9 @@ class Stage(Step):
     def check(self) -> None:
         """Check that the stage can run, unless it is complete."""
         _ = self.hash8
-        if not self.complete():
+        if self.complete():
+            self._list()
+        else:
             self.check_needs()
 
     def check_needs(self) -> None:
@@ -266,7 +302,7 @@ def _run_record(stage: Stage, started: float) -> bytes:
         "platform": platform.platform(),
         "python": platform.python_version(),
         "command": sys.argv,
-        "parameters": stage.to_str_params(),
+        "run": stage.settings.tables(),
         "versions": versions,
     }
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")

@@ -12,10 +12,9 @@ from pipeline.storage.blocks import Block, BlockJob
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
 from workflows.engines.disk import Need, check_stage, sweep_scratch
-from workflows.settings.engines import BeamSettings
 
 
-class BeamStage(BeamSettings, Stage):
+class BeamStage(Stage):
     """A stage whose work is done by Beam."""
 
     NEED: ClassVar[Need]
@@ -51,19 +50,19 @@ def run_beam(
         )
 
 
-def beam_options(stage: BeamSettings) -> list[str]:
+def beam_options(stage: Stage) -> list[str]:
     """The options of another Beam runner, split as a shell splits words.
 
     Raises:
         ValueError: they cannot be split.
     """
     try:
-        return shlex.split(stage.beam_options)
+        return shlex.split(stage.settings.machine.beam_options)
     except ValueError as error:
-        raise ValueError(f"--beam-options={stage.beam_options}: {error}") from None
+        raise ValueError(f"machine.beam_options {stage.settings.machine.beam_options}: {error}") from None
 
 
-def check_beam_options(stage: BeamSettings) -> None:
+def check_beam_options(stage: Stage) -> None:
     """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
     if options := beam_options(stage):
         logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
@@ -73,4 +72,4 @@ def check_beam_options(stage: BeamSettings) -> None:
         beam.user_options(options)
         for option in options:
             if match := re.fullmatch(r"--dask_client_address=(?:tcp://)?([^/]+:\d+)", option):
-                check_reachable(f"--beam-options: {option}", match[1])
+                check_reachable(f"machine.beam_options: {option}", match[1])

@@ -2,7 +2,7 @@
 
 import gc
 
-from workflows.base.parameters import AUTO
+from workflows.run.kinds import AUTO
 
 
 def torch_device(name: str) -> str:

@@ -98,7 +98,7 @@ def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "")
     held = sum(path.stat().st_size for path in Path(stage.folder).rglob("*") if path.is_file())
     wanted = {stage.workdir: ("--workdir", max(0.0, need.written * input_bytes - held))}
     if scratch:
-        wanted[scratch] = ("--scratch", need.scratch * input_bytes)
+        wanted[scratch] = ("machine.scratch", need.scratch * input_bytes)
     check_room(type(stage).__name__, wanted)
 
 

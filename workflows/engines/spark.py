@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from workflows.base import machine
+from workflows.base.stage import Step
 from workflows.base.terminal import check_reachable, on_terminal, progress_bar, read_page
 from workflows.engines import disk
-from workflows.settings.engines import SparkSettings
 
 logger = logging.getLogger("workflows")
 
@@ -31,45 +31,49 @@ _LOOK_SECONDS = 0.5  # between looks at how far Spark is
 _EXECUTOR_MIB, _PYTHON_MIB = 1024, 512
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
 # What has a flag of its own.
-_BY_FLAG = {"spark.master": "--spark-master", _LOCAL_DIRS: "--scratch"}
+_BY_FLAG = {"spark.master": "--spark-master", _LOCAL_DIRS: "machine.scratch"}
 _at_end = contextlib.ExitStack()  # of the session
 
 
-def check_spark(stage: SparkSettings) -> None:
+def check_spark(stage: Step) -> None:
     """Whether Spark can start.
 
     Java is here (a cluster's driver runs here, too), a cluster's master answers where one is named, and settings are
     the user's to make.
     """
     check_java()
-    if stage.spark_master.startswith("spark://"):
-        addresses = stage.spark_master.removeprefix("spark://").split(",")
-        check_reachable(f"--spark-master {stage.spark_master}", *addresses)
+    if stage.settings.machine.spark_master.startswith("spark://"):
+        addresses = stage.settings.machine.spark_master.removeprefix("spark://").split(",")
+        check_reachable(f"--spark-master {stage.settings.machine.spark_master}", *addresses)
     from pipeline.jobs import spark_session
 
     for key, value in users_wish(stage).items():
         if key in _BY_FLAG:
-            raise ValueError(f"--spark-conf {key}={value}: {_BY_FLAG[key]} sets it")
+            raise ValueError(f"machine.spark_conf {key}={value}: {_BY_FLAG[key]} sets it")
         if key in spark_session.FIXED:
-            raise ValueError(f"--spark-conf {key}={value}: what the tables hold depends on it; leave it out")
+            raise ValueError(
+                f"machine.spark_conf {key}={value}: what the tables hold depends on it; leave it out"
+            )
     if "," in (root := scratch_root(stage)):
         raise ValueError(
-            f"--scratch {root}: Spark would end the name at the comma; pass a --scratch that has none"
+            f"machine.scratch {root}: Spark would end the name at the comma; give another folder"
         )
 
 
-def users_wish(stage: SparkSettings) -> dict[str, str]:
-    """What `--spark-conf` says."""
-    return dict(pair.split("=", 1) for pair in stage.spark_conf)
+def users_wish(stage: Step) -> dict[str, str]:
+    """The settings of Spark that the run has."""
+    return dict(stage.settings.machine.spark_conf)
 
 
-def scratch_root(stage: SparkSettings) -> str:
+def scratch_root(stage: Step) -> str:
     """The folder for what Spark sets aside on this machine; empty where the user has told Spark itself."""
     from pipeline.jobs import spark_session
 
-    if stage.scratch:
-        return os.path.abspath(stage.scratch)
-    is_set = _LOCAL_DIRS in spark_session.users_settings() or stage.spark_master.startswith("k8s")
+    if stage.settings.machine.scratch:
+        return os.path.abspath(stage.settings.machine.scratch)
+    is_set = _LOCAL_DIRS in spark_session.users_settings() or stage.settings.machine.spark_master.startswith(
+        "k8s"
+    )
     return "" if is_set else disk.own_scratch(stage.workdir)
 
 
@@ -83,13 +87,13 @@ def is_small(dump_bytes: int) -> bool:
     return _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
 
 
-def session_of(stage: SparkSettings, dump_bytes: int) -> Any:
+def session_of(stage: Step, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark_session
 
     if session := spark_session.running():
         return session
-    master = stage.spark_master or f"local[{stage.processes}]"
+    master = stage.settings.machine.spark_master or f"local[{stage.processes}]"
     heap = heap_bytes(dump_bytes)
     wanted = users_wish(stage)
     defaults: dict[str, str] = {}
@@ -99,7 +103,7 @@ def session_of(stage: SparkSettings, dump_bytes: int) -> Any:
             defaults |= executor_memory(master)
     atexit.register(_end)
     if root := scratch_root(stage):
-        wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "--scratch"))
+        wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "machine.scratch"))
         if "SPARK_LOCAL_DIRS" in os.environ:  # which would come before
             os.environ["SPARK_LOCAL_DIRS"] = wanted[_LOCAL_DIRS]
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
@@ -164,7 +168,7 @@ def executor_memory(master: str) -> dict[str, str]:
             return {_EXECUTOR_MEMORY: f"{min(sizes)}m"}
     why = f"port {port} of {' and '.join(hosts)} does not tell" if hosts else "only a standalone master tells"
     logger.info(
-        "Spark: the sizes of the workers are not known (%s), so executors have 1 GB; --spark-conf %s=8g sets more",
+        "Spark: the workers' sizes are not known (%s), so executors have 1 GB; more by --set machine.spark_conf.%s=8g",
         why,
         _EXECUTOR_MEMORY,
     )

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import IO, Any, TypeVar
 
 from luigi.task_register import Register
@@ -33,7 +34,7 @@ def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, st
     """Run the stages that are not complete; their upstream stages are.
 
     Args:
-        stages: with a parameter `device`.
+        stages: of torch.
         devices: of torch; each has a process, which runs one stage after another.
 
     Returns: for each stage that failed a line that says why.
@@ -94,7 +95,8 @@ def _ask(process: "subprocess.Popen[str]", stage: Stage, device: str) -> str:
     """Have a process run a stage; gives the reason why it failed, or nothing."""
     assert process.stdin is not None
     assert process.stdout is not None
-    parameters = {**stage.to_str_params(), "device": device}
+    where = replace(stage.settings.machine, device=device)
+    parameters = stage.clone(settings=replace(stage.settings, machine=where)).to_str_params()
     question = {"stage": type(stage).__name__, "parameters": parameters, "hash8": stage.hash8}
     try:
         print(json.dumps(question), file=process.stdin, flush=True)
@@ -141,9 +143,7 @@ def _run(question: dict[str, Any]) -> str:
     try:
         stage = Register.get_task_cls(question["stage"]).from_str_params(question["parameters"])
         if stage.hash8 != question["hash8"]:
-            raise ValueError(
-                "the data, the weights or --experiments have changed since the run began; run it again"
-            )
+            raise ValueError("the data or the weights have changed since the run began; run it again")
         stage.run()
     except Stopped as stopped:
         raise SystemExit(128 + signal.SIGTERM) from stopped

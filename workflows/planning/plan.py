@@ -19,7 +19,6 @@ from workflows.base import machine
 from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room
 from workflows.engines.spark import scratch_root
-from workflows.settings.sequences import SequenceSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
 from workflows.stages.tables import BuildMentionTable
@@ -84,8 +83,10 @@ def work_seconds() -> float:
     return min(once() for _ in range(3))
 
 
-class Plan(SequenceSettings, Step):
+class Plan(Step):
     """What each stage up to the sequences and the mention table will take; nothing is run."""
+
+    TABLES = ("corpus", "sequences", "pretraining", "machine")
 
     _is_printed = False
 
@@ -107,12 +108,13 @@ class Plan(SequenceSettings, Step):
     def dump_bytes(self) -> float:
         """How large the dump is, as bzip2 packs it. Raises: ValueError where that is not known yet."""
         fetched = self.clone(FetchDump)
-        if not is_remote(self.dump) or fetched.complete():
+        if not is_remote(self.settings.corpus.dump) or fetched.complete():
             return sum(map(packed_size, fetched.paths()))
-        sizes = [source.size for source in remote_sources(self.dump)]
+        sizes = [source.size for source in remote_sources(self.settings.corpus.dump)]
         if None in sizes:
             raise ValueError(
-                f"--dump {self.dump}: its size is not known before it is downloaded; run FetchDump first"
+                f"corpus.dump {self.settings.corpus.dump}: its size is not known before it is downloaded; "
+                "run FetchDump first"
             )
         return sum(size or 0 for size in sizes)
 
@@ -122,19 +124,20 @@ class Plan(SequenceSettings, Step):
         speed = work_seconds() / measured
         to_make = [stage.title for stage in self.stages if not stage.complete() and stage.title in costs]
         found = {name: costs[name].estimate(size, self.processes, speed) for name in to_make}
-        if is_remote(self.dump) and "FetchDump" in found:
+        if is_remote(self.settings.corpus.dump) and "FetchDump" in found:
             found["FetchDump"] = found["FetchDump"]._replace(disk=size)
         cpu_seconds, seconds, disk, scratch = zip((0.0, 0.0, 0.0, 0.0), *found.values(), strict=True)
         # Scratch is free again behind each stage.
         total = Estimate(sum(cpu_seconds), sum(seconds), sum(disk), max(scratch))
         print(self.table(found, total))
         self._is_printed = True
-        if self.beam_options or not (self.spark_master or "local").startswith("local"):
+        where = self.settings.machine
+        if where.beam_options or not (where.spark_master or "local").startswith("local"):
             logger.info("the plan is for this machine alone, and not for a cluster")
             return
         folders = {self.workdir: ("--workdir", total.disk)}
         if root := scratch_root(self):
-            folders[root] = ("--scratch", total.scratch)
+            folders[root] = ("machine.scratch", total.scratch)
         check_room("the plan", folders)
 
     def table(self, found: Mapping[str, Estimate], total: Estimate) -> str:

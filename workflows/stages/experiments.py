@@ -10,14 +10,12 @@ from typing import Any
 
 from model.pretraining.configuration import values_text
 from pipeline import storage
-from workflows.base.experiment_file import Missing
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.settings.fine_tuning import GridSettings
-from workflows.stages.fine_tuning import FineTune, FineTuning
+from workflows.stages.fine_tuning import FineTune, FineTuningStage
 from workflows.stages.pages import FetchDump
-from workflows.stages.pretraining import Pretraining, TorchStage
-from workflows.stages.task_stage import TaskStage
+from workflows.stages.pretraining import PretrainingStage, TorchStage
+from workflows.stages.task_stage import Missing, TaskStage
 from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"
@@ -31,11 +29,11 @@ class Cell:
     task: str
     variant: str
     seed: int
-    stage: FineTuning | None = None
+    stage: FineTuningStage | None = None
     missing: Missing | None = None
 
 
-class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
+class FineTuneGrid(RetriesFailures, TorchStage):
     """Fine-tunes and scores every cell of the grid, on all devices; a cell that fails does not stop the others.
 
     Each cell is a stage FineTune with a folder of its own; `experiments.json` has a record of each, those without data
@@ -43,6 +41,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
     """
 
     FOLDER = "experiments"
+    TABLES = TaskStage.TABLES
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -50,20 +49,20 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return tuple(self._cells())
 
     def _cells(self) -> Iterator[Cell]:
-        self.check_tuning()
-        for task in self.tasks:
-            for variant in self.variants:
-                for seed in self.seeds:
+        tuning = self.settings.fine_tuning
+        for task in tuning.tasks:
+            for variant in tuning.variants:
+                for seed in tuning.seeds:
                     cell = {"task": task, "variant": variant, "seed": seed}
-                    is_tuned = self.tuned and task not in NOT_TUNED
-                    stage: FineTuning = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
+                    is_tuned = tuning.tuned and task not in NOT_TUNED
+                    stage: FineTuningStage = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
                     try:
                         _ = stage.data_folder(), stage.given_weights()
                         yield Cell(task, variant, seed, stage)
                     except Missing as missing:
                         yield Cell(task, variant, seed, missing=missing)
 
-    def stages(self) -> list[FineTuning]:
+    def stages(self) -> list[FineTuningStage]:
         return [cell.stage for cell in self.cells if cell.stage]
 
     def tunes(self) -> list[Tune]:
@@ -103,7 +102,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         )
 
     def work(self) -> Result:
-        failures: dict[FineTuning, str] = {}
+        failures: dict[FineTuningStage, str] = {}
         devices.free_device_memory()  # of a pretraining in this process
         for tune in self.tunes():
             try:
@@ -113,7 +112,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
                 tuned = [stage for stage in self.stages() if _tunes([stage]) == [tune]]
                 failures |= dict.fromkeys(tuned, f"Tune: {error}")
         ready = [stage for stage in self.stages() if stage not in failures]
-        failures |= workers.run(ready, devices.torch_devices(self.device))
+        failures |= workers.run(ready, devices.torch_devices(self.settings.machine.device))
         self._has_run = True
         records = [self.record(cell, failures) for cell in self.cells]
         text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
@@ -128,7 +127,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
             facts={"failed": len(failures), "cells": shas},
         )
 
-    def record(self, cell: Cell, failures: dict[FineTuning, str]) -> dict[str, Any]:
+    def record(self, cell: Cell, failures: dict[FineTuningStage, str]) -> dict[str, Any]:
         """The record of a cell, as the report reads it."""
         record: dict[str, Any] = dict(zip(("task", "variant", "seed"), _name(cell), strict=True))
         record |= {"state": "done", "reason": "", "folder": "", "data": {"name": "", "is_example": False}}
@@ -145,24 +144,21 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         files = {"configuration": "config.json", "metrics": "metrics.json"}
         return record | {key: cell.stage.read_json(name) for key, name in files.items()}
 
-    def origin(self, stage: FineTuning) -> dict[str, Any]:
+    def origin(self, stage: FineTuningStage) -> dict[str, Any]:
         """The data and the weights of a cell, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
-        name = _display_name(given, self.experiments) if os.path.isdir(given) else given
+        name = _display_name(given) if os.path.isdir(given) else given
         pretraining = stage.requires().get("Pretrain")
-        own = f"{type(pretraining).__name__}, preset {self.named_preset}"
-        if isinstance(pretraining, Pretraining) and (changes := pretraining.configuration.changes()):
+        own = f"{type(pretraining).__name__}, preset {self.settings.preset}"
+        if isinstance(pretraining, PretrainingStage) and (changes := pretraining.configuration.changes()):
             own += f" with {values_text(changes)}"
         return {
             "folder": os.path.basename(stage.folder),
-            "data": {
-                "name": _display_name(stage.data_folder(), self.experiments),
-                "is_example": not stage.sources().path,
-            },
+            "data": {"name": _display_name(stage.data_folder()), "is_example": not stage.has_own_data()},
             "weights": {
                 "name": name or own,
                 "is_own": not given,
-                "preset": "" if given else self.named_preset,
+                "preset": "" if given else self.settings.preset,
                 "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
             },
             "preset": "tuned" if isinstance(stage, TunedFineTune) else stage.preset_name(),
@@ -184,14 +180,12 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return int(self.manifest().facts["failed"])
 
 
-def _display_name(folder: str, experiments: str) -> str:
-    """A folder relative to the file --experiments where it is inside its folder; elsewhere its own name alone."""
-    relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
-    is_below = experiments and not relative.startswith(os.pardir)
-    return relative if is_below else os.path.basename(os.path.normpath(folder))
+def _display_name(folder: str) -> str:
+    """A folder's own name: where it lies on a machine is nobody's business."""
+    return os.path.basename(os.path.normpath(folder))
 
 
-def _tunes(stages: Iterable[FineTuning]) -> list[Tune]:
+def _tunes(stages: Iterable[FineTuningStage]) -> list[Tune]:
     """The searches that fine-tunings take their settings from, each once."""
     return list(dict.fromkeys(stage.tune() for stage in stages if isinstance(stage, TunedFineTune)))
 

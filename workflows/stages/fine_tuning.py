@@ -7,26 +7,25 @@ from typing import Any
 
 from pipeline import storage
 from tasks import finetuning
-from workflows.base import parameters, terminal
-from workflows.base.parameters import AUTO
+from workflows.base import terminal
 from workflows.base.stage import Result
-from workflows.engines import devices
-from workflows.settings.fine_tuning import WeightSettings
+from workflows.run.kinds import AUTO
 from workflows.stages.task_stage import TaskStage
 
 SETTING = ("learning_rate", "batch_size", "epochs")
 
 
-class FineTuning(WeightSettings, TaskStage):
+class FineTuningStage(TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
     VERSION = finetuning.VERSION
     KEEPS = "unfinished"  # checkpoints
 
-    patience = parameters.WholeNumber(
-        default=0, description="epochs in a row without a better score on dev that end training; 0: none do"
-    )
+    @property
+    def is_listed(self) -> bool:
+        """The trials of a search keep no weights, and are nobody's result."""
+        return not self.tuning.drop_weights
 
     def headline(self, manifest: storage.Manifest) -> str:
         scores = manifest.facts["metrics"]
@@ -40,7 +39,7 @@ class FineTuning(WeightSettings, TaskStage):
         """The hyperparameters that replace the preset's."""
 
     def bytes_parameters(self) -> dict[str, Any]:
-        optional = {"patience": self.patience, "drop_weights": self.drop_weights}
+        optional = self.values("fine_tuning", "patience", "drop_weights")
         return super().bytes_parameters() | {name: value for name, value in optional.items() if value}
 
     def work(self) -> Result:
@@ -50,39 +49,29 @@ class FineTuning(WeightSettings, TaskStage):
         settings = FineTuningSettings(
             Path(self.weights_folder()),
             Path(self.tokenizer_folder()),
-            **self.values("variant", "seed", "profile", "checkpoint_minutes", "tracker"),
+            **self.values("machine", "checkpoint_minutes", "tracker"),
+            variant=self.variant,
+            seed=self.seed,
+            profile=self.corpus.profile,
             preset=self.preset_name(),
-            changes={**self.setting(), "patience": self.patience, **self.computing()},
-            device=devices.torch_device(self.device),
+            changes={**self.setting(), "patience": self.tuning.patience, **self.computing()},
+            device=self.device(),
             negative_label=self.label_of_no_relation(),
             tag_column=self.column_of_tags(),
             mentions=self.mentions_folder(),
             allow_no_predictions=self._allows_no_predictions(),
-            keeps_weights=not self.drop_weights,
+            keeps_weights=not self.tuning.drop_weights,
             progress=terminal.on_terminal(),
         )
         figures = finetune(self.task, Path(self.data_folder()), Path(self.folder), settings)
         return Result(self.described(), facts={"metrics": figures})
 
 
-class FineTune(FineTuning):
+class FineTune(FineTuningStage):
     """A task fine-tuned with the preset's hyperparameters, or with those that are given."""
 
-    learning_rate = parameters.PositiveNumber(
-        or_auto=True,
-        default=AUTO,
-        description="peak learning rate; the classifier's changes in proportion, unless it is given",
-    )
-    head_learning_rate = parameters.PositiveNumber(
-        or_auto=True, default=AUTO, description="peak learning rate of the classifier"
-    )
-    batch_size = parameters.WholeNumber(least=1, or_auto=True, default=AUTO, description="examples of a step")
-    epochs = parameters.WholeNumber(
-        least=1, or_auto=True, default=AUTO, description="passes over the training data"
-    )
-
     def setting(self) -> dict[str, Any]:
-        values = self.values(*SETTING, "head_learning_rate")
+        values = self.values("fine_tuning", *SETTING, "head_learning_rate")
         return {name: value for name, value in values.items() if value != AUTO}
 
     def bytes_parameters(self) -> dict[str, Any]:

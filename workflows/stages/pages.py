@@ -9,36 +9,69 @@ from typing import Any
 
 from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
-from pipeline.dump.download import Source, is_remote
+from pipeline.dump.download import Source, is_remote, is_wiki_name
 from workflows.base import terminal
-from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
 from workflows.engines.disk import Need
-from workflows.settings.corpus import BlockSettings, DumpSettings, PagesSettings, QidSettings
+from workflows.run.kinds import AUTO
+from workflows.run.tables import Corpus
 
 
-class FetchDump(DumpSettings, Stage):
+class CorpusStage(Stage):
+    """A stage of the corpus, or one downstream of it."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """The values of the run for the corpus."""
+        return self.settings.corpus
+
+    def fetched(self) -> "FetchDump":
+        return self.clone(FetchDump)
+
+    def block_bytes(self) -> int:
+        """`block_size`; auto: 1/64 of the dump between 2 MiB and 16 MiB, as a power of two.
+
+        A block ends with a page that begins in it, so its reader decompresses a bzip2 block (some 250 KB of the file)
+        of the next one, too: small blocks are read twice.
+        """
+        if self.corpus.block_size != AUTO:
+            return int(self.corpus.block_size)
+        size = int(self.fetched().manifest().rows["bytes"])
+        return min(16 << 20, max(2 << 20, 1 << (size // 64).bit_length()))
+
+    def key(self) -> str:
+        """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
+        return storage.digest(self.identity())
+
+    def has_qids(self) -> bool:
+        """Return whether there are items of Wikidata to fetch."""
+        if self.corpus.page_props == AUTO:
+            return is_wiki_name(self.corpus.dump)
+        return self.corpus.page_props != "none"
+
+
+class FetchDump(CorpusStage):
     """The files of the dump: found or downloaded, measured, and checked for being complete."""
 
     FOLDER = "dump"
     KEEPS = "unfinished"  # downloads go on where they stopped
 
     def bytes_parameters(self) -> dict[str, Any]:
-        if is_remote(self.dump):
-            return {"dump": self.dump}
-        return {"parts": [[source.name, source.size] for source in fetch.find_parts(self.dump)]}
+        if is_remote(self.corpus.dump):
+            return {"dump": self.corpus.dump}
+        return {"parts": [[source.name, source.size] for source in fetch.find_parts(self.corpus.dump)]}
 
     def is_current(self) -> bool:
         """Local files have to be the ones that were measured."""
         return super().is_current() and (
-            is_remote(self.dump) or fetch.is_unchanged(fetch.find_parts(self.dump), self.folder)
+            is_remote(self.corpus.dump) or fetch.is_unchanged(fetch.find_parts(self.corpus.dump), self.folder)
         )
 
     def paths(self) -> list[str]:
         """The dump's files, in their order."""
-        if not is_remote(self.dump):
-            return [source.location for source in fetch.find_parts(self.dump)]
+        if not is_remote(self.corpus.dump):
+            return [source.location for source in fetch.find_parts(self.corpus.dump)]
         return [os.path.abspath(path) for path in self.manifest().paths(self.folder, "parts/")]
 
     def indexes(self) -> dict[str, str]:
@@ -49,36 +82,12 @@ class FetchDump(DumpSettings, Stage):
 
     def work(self) -> Result:
         progress = functools.partial(terminal.progress_bar, unit="B")
-        return fetch.build(self.dump, self.folder, allow_truncated=self.allow_truncated, progress=progress)
+        return fetch.build(
+            self.corpus.dump, self.folder, allow_truncated=self.corpus.allow_truncated, progress=progress
+        )
 
 
-class BlockStage(BlockSettings, Stage):
-    """A stage that cuts its work by the dump's size."""
-
-    def fetched(self) -> FetchDump:
-        return self.clone(FetchDump)
-
-    def block_bytes(self) -> int:
-        """`--block-size`; auto: 1/64 of the dump between 2 MiB and 16 MiB, as a power of two.
-
-        A block ends with a page that begins in it, so its reader decompresses a bzip2 block (some 250 KB of the file)
-        of the next one, too: small blocks are read twice.
-        """
-        if self.block_size != AUTO:
-            return int(self.block_size)
-        size = int(self.fetched().manifest().rows["bytes"])
-        return min(16 << 20, max(2 << 20, 1 << (size // 64).bit_length()))
-
-    def key(self) -> str:
-        """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
-        return storage.digest(self.identity())
-
-
-class CorpusStage(PagesSettings, BlockStage):
-    """ExtractPages, and what follows from it."""
-
-
-class DumpReader(BlockStage, beam.BeamStage):
+class DumpReader(CorpusStage, beam.BeamStage):
     """A stage that reads the dump."""
 
     def bytes_of(self, path: str) -> float:
@@ -98,7 +107,7 @@ class ReadTemplates(DumpReader):
         return {"FetchDump": self.fetched()}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("block_size", "allow_truncated")
+        return self.values("corpus", "block_size", "allow_truncated")
 
     def work(self) -> Result:
         from pipeline.jobs import read_templates
@@ -111,11 +120,11 @@ class ReadTemplates(DumpReader):
             self.block_bytes(),
             self.folder,
             site=fetched.manifest().facts["site"],
-            allow_truncated=self.allow_truncated,
+            allow_truncated=self.corpus.allow_truncated,
         )
 
 
-class ExtractPages(CorpusStage, DumpReader):
+class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
@@ -124,16 +133,16 @@ class ExtractPages(CorpusStage, DumpReader):
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
-        templates = self.cloned(ReadTemplates) if self.dump_templates else {}
+        templates = self.cloned(ReadTemplates) if self.corpus.dump_templates else {}
         return {"FetchDump": self.fetched(), **templates}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("profile", "block_size", "allow_truncated")
+        return self.values("corpus", "profile", "block_size", "allow_truncated")
 
     def check_needs(self) -> None:
         super().check_needs()
-        if self.dump_templates and self.profile == "paper":
-            raise ValueError("--dump-templates: --profile paper shows no template; use --profile fixed")
+        if self.corpus.dump_templates and self.corpus.profile == "paper":
+            raise ValueError("corpus.dump_templates: profile paper shows no template; use profile fixed")
 
     def work(self) -> Result:
         from pipeline.jobs import extract_pages
@@ -146,16 +155,16 @@ class ExtractPages(CorpusStage, DumpReader):
             self.block_bytes(),
             self.folder,
             site=fetched.manifest().facts["site"],
-            profile=self.profile,
-            allow_truncated=self.allow_truncated,
-            max_rejected=self.max_rejected,
-            dump=self.dump,
-            templates=self.clone(ReadTemplates).folder if self.dump_templates else "",
+            profile=self.corpus.profile,
+            allow_truncated=self.corpus.allow_truncated,
+            max_rejected=self.corpus.max_rejected,
+            dump=self.corpus.dump,
+            templates=self.clone(ReadTemplates).folder if self.corpus.dump_templates else "",
         )
 
 
-class FetchQids(QidSettings, CorpusStage):
-    """The items of Wikidata that the dump's pages are linked to; made only where --page-props or a wiki's name gives
+class FetchQids(CorpusStage):
+    """The items of Wikidata that the dump's pages are linked to; made only where page_props or a wiki's name gives
     the table page_props.
     """
 
@@ -166,16 +175,16 @@ class FetchQids(QidSettings, CorpusStage):
         return {"FetchDump": self.fetched(), **self.cloned(ExtractPages)}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        if self.page_props == AUTO:
+        if self.corpus.page_props == AUTO:
             return {"page_props": AUTO}
         return {"page_props": [[source.name, source.size] for source in self.given()]}
 
     def given(self) -> list[Source]:
         """The file that the user gives. Raises: ValueError: there is no such file."""
-        path = self.page_props
+        path = self.corpus.page_props
         if not os.path.isfile(path):
             raise ValueError(
-                f"--page-props {path}: no such file; wanted page_props.sql or .sql.gz, none or auto"
+                f"corpus.page_props {path}: no such file; wanted page_props.sql or .sql.gz, none or auto"
             )
         return [Source(os.path.basename(path), os.path.abspath(path), os.path.getsize(path))]
 
@@ -183,20 +192,22 @@ class FetchQids(QidSettings, CorpusStage):
         """A file that was given has to be the one that was read."""
         if not super().is_current():
             return False
-        return self.page_props == AUTO or fetch.is_unchanged(self.given(), self.folder)
+        return self.corpus.page_props == AUTO or fetch.is_unchanged(self.given(), self.folder)
 
     def check_needs(self) -> None:
         """There is a file to read."""
         super().check_needs()
-        if not self.has_qids:
-            raise ValueError(f"--page-props {self.page_props}: FetchQids has nothing to read; give a file")
-        if self.page_props != AUTO:
-            with fetch_qids.open_items(self.page_props):
+        if not self.has_qids():
+            raise ValueError(
+                f"corpus.page_props {self.corpus.page_props}: FetchQids has nothing to read; give a file"
+            )
+        if self.corpus.page_props != AUTO:
+            with fetch_qids.open_items(self.corpus.page_props):
                 pass
 
     def work(self) -> Result:
         fetched, extracted = self.fetched().manifest(), self.clone(ExtractPages)
-        is_fetched = self.page_props == AUTO
+        is_fetched = self.corpus.page_props == AUTO
         if is_fetched:
             progress = functools.partial(terminal.progress_bar, unit="B")
             path = fetch_qids.fetch(fetched.facts["parts"][0]["name"], self.folder, progress)

@@ -9,14 +9,12 @@ from typing import Any, ClassVar
 
 import luigi
 
-from model.pretraining.configuration import FLAGS, Configuration, choose
+from model.pretraining.configuration import Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.parameters import AUTO
 from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest
 from workflows.engines import devices, hub, spark
-from workflows.settings.pretraining import LukeSettings, PretrainingSettings, RunSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
@@ -32,19 +30,23 @@ HEADLINE = (
 )
 
 
-class TorchStage(PretrainingSettings, TokenizedStage):
+class TorchStage(TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
     def process_resources(self) -> dict[str, int]:
         """The resources that luigid gives to one run at a time, unless its configuration says more."""
-        return {} if self.device == "cpu" else {"gpu": 1}
+        return {} if self.settings.machine.device == "cpu" else {"gpu": 1}
 
     def check_needs(self) -> None:
-        devices.torch_device(self.device)
-        if self.tracker:
+        self.device()
+        if tracker := self.settings.machine.tracker:
             from model.training.metrics_log import find_tracker
 
-            find_tracker(self.tracker)
+            find_tracker(tracker)
+
+    def device(self) -> str:
+        """The torch device of the work. Raises: ValueError where this machine has none such."""
+        return devices.torch_device(self.settings.machine.device)
 
     def run(self) -> None:
         spark.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)
@@ -58,7 +60,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
-class Pretraining(RunSettings, TorchStage):
+class PretrainingStage(TorchStage):
     """A pretraining, with or without entities."""
 
     VERSION = 12
@@ -68,26 +70,30 @@ class Pretraining(RunSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         return self.cloned(BuildSequences)
 
+    @property
+    def seed(self) -> int:
+        """The seed of pretraining."""
+        return self.settings.pretraining.seed
+
     @functools.cached_property
     def configuration(self) -> Configuration:
         """The model and the recipe of the pretraining. Raises: ValueError for a recipe that is impossible."""
-        said = {name: getattr(self, name) for name in (*FLAGS, "precision") if hasattr(self, name)}
-        flags = {name: value for name, value in said.items() if value != AUTO}
-        flags |= {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
-        flags |= {"gradient_checkpointing": True} if self.gradient_checkpointing else {}
-        names = {"base_model": self.base_model, "entities": self.entities}
-        return choose(self.named_preset, file=self.recipe, flags=flags, **names)
+        recipe = self.settings.pretraining.recipe
+        try:
+            return choose(self.settings.preset, recipe, base_model=self.base_model, entities=self.entities)
+        except ValueError as error:
+            raise ValueError(f"[pretraining] {error}") from None
 
     def bytes_parameters(self) -> dict[str, Any]:
-        chosen = {"preset": self.named_preset, **self.values("profile", "seed")}
-        base_model = base_model_identity(self.base_model, "--base-model")
+        chosen = {"preset": self.settings.preset, "profile": self.corpus.profile, "seed": self.seed}
+        base_model = base_model_identity(self.base_model, "pretraining.base_model")
         return {**chosen, "base_model": base_model, "recipe": self.configuration.table()}
 
     def check_needs(self) -> None:
         """The model that pretraining starts from has weights."""
         super().check_needs()
         if self.base_model != SCRATCH:
-            hub.check_weights(self.base_model, "--base-model")
+            hub.check_weights(self.base_model, "pretraining.base_model")
 
     def work(self) -> Result:
         from model.files import ANSWERS, EVALUATION, PRETRAINING
@@ -96,18 +102,18 @@ class Pretraining(RunSettings, TorchStage):
         from model.training.metrics_log import METRICS, TABLE
 
         is_new = self.base_model == SCRATCH
-        base_model = SCRATCH if is_new else hub.model_folder(self.base_model, "--base-model")
+        base_model = SCRATCH if is_new else hub.model_folder(self.base_model, "pretraining.base_model")
         commonest = self.commonest()
         figures = pretrain(
             Path(self.clone(BuildSequences).folder),
             Path(self.folder),
             replace(self.configuration, base_model=base_model),
-            profile=self.profile,
+            profile=self.corpus.profile,
             seed=self.seed,
-            device=devices.torch_device(self.device),
+            device=self.device(),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
-            execution=Execution(**self.values("checkpoint_minutes", "tracker")),
+            execution=Execution(**self.values("machine", "checkpoint_minutes", "tracker")),
             commonest=commonest,
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
@@ -134,7 +140,7 @@ class Pretraining(RunSettings, TorchStage):
         )
 
 
-class Pretrain(LukeSettings, Pretraining):
+class Pretrain(PretrainingStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
@@ -163,20 +169,23 @@ class Pretrain(LukeSettings, Pretraining):
         return Path(path)
 
 
-class PretrainRoberta(Pretraining):
+class PretrainRoberta(PretrainingStage):
     """The baseline "RoBERTa with extra training": masked words alone, on the same corpus."""
 
     FOLDER = "pretrain_roberta"
     entities = False
 
 
-class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
+class ExportHuggingFace(TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
     VERSION = 7
 
-    lite = luigi.BoolParameter(description="leave out all entities but the special ones")
+    lite = luigi.BoolParameter(
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="leave out all entities but the special ones",
+    )
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(Pretrain, BuildEntityVocab, BuildSequences) | self.tokenizer_requires()
@@ -191,7 +200,7 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
             )
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer_identity(), **self.values("lite")}
+        return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
 
     def figures(self) -> dict[str, Any]:
         """The figures of the corpus for the model card."""
@@ -203,7 +212,7 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
             "corpus": {
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],
-                "profile": self.profile,
+                "profile": self.corpus.profile,
             },
         }
 

@@ -10,22 +10,21 @@ import luigi
 
 from model.pretraining.configuration import values_text
 from pipeline import storage
-from tasks.finetuning.variants import VARIANTS
-from workflows.base import parameters
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_latex, render_page, render_tables
-from workflows.settings.fine_tuning import GridSettings
-from workflows.settings.linking import EvaluationSettings
+from workflows.run.tables import TABLES
+from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.linking.evaluation import EvaluateLinking
+from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import (
     ExportHuggingFace,
     Pretrain,
-    Pretraining,
+    PretrainingStage,
     PretrainRoberta,
     base_model_name,
 )
@@ -35,7 +34,7 @@ PAGE = "index.html"
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
 
 
-class Report(EvaluationSettings, GridSettings, Stage):
+class Report(CorpusStage):
     """One page (`index.html`), its tables as Markdown and LaTeX (`tables.md`, `tables.tex`), its figures as data
     (`results.json`).
 
@@ -45,13 +44,12 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
     FOLDER = "report"
     VERSION = 15
+    TABLES = tuple(TABLES)
 
-    corpus = parameters.OneOf(
-        "auto",
-        "in",
-        default="auto",
-        description="whether the corpus, Pretrain and the linking of texts are shown in any case; auto: what a "
-        "fine-tuning starts from",
+    whole = luigi.BoolParameter(
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
+        description="show the corpus, Pretrain and the linking of texts in any case, not only what a fine-tuning "
+        "starts from",
     )
 
     def grid(self) -> FineTuneGrid:
@@ -59,7 +57,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
     def requires(self) -> dict[str, Stage]:
         grid = self.grid()
-        always: list[type[Stage]] = [BuildMentionTable, Pretrain] if self.corpus == "in" else []
+        always: list[type[Stage]] = [BuildMentionTable, Pretrain] if self.whole else []
         used = grid.requires()
         candidates: list[type[Stage]] = [BuildMentionTable, Pretrain, PretrainRoberta]
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
@@ -73,14 +71,14 @@ class Report(EvaluationSettings, GridSettings, Stage):
     def setting(self) -> dict[str, Any]:
         """The settings that the report names: those of a pretraining where it shows one."""
         stages = self.requires()
-        own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), Pretraining)]
+        own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), PretrainingStage)]
         if not own:
-            return {"profile": self.profile}
+            return {"profile": self.corpus.profile}
         return {
-            "profile": self.profile,
-            "preset": self.named_preset,
+            "profile": self.corpus.profile,
+            "preset": self.settings.preset,
             "changes": values_text(own[0].configuration.changes()),
-            "base_model": base_model_name(self.base_model),
+            "base_model": base_model_name(self.settings.pretraining.base_model),
             "seed": own[0].seed,
         }
 
@@ -135,7 +133,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             name: {
                 **stage.read_json(PRETRAINING),
                 "model": stage.read_json(CONFIG),
-                "max_words": self.named_max_words,
+                "max_words": self.settings.sequences.max_words,
             }
             for name, stage in self.by_name().items()
             if name in PRETRAININGS
@@ -148,19 +146,14 @@ class Report(EvaluationSettings, GridSettings, Stage):
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
         corpus = corpus_browser(found) if content["corpus"] else {}
-        others = {"linked": linked_texts(found), "settings": self.to_str_params()}
+        others = {"linked": linked_texts(found), "settings": shown_settings(self.settings)}
         return render_page(content, compared, runs=runs, speeds=speeds, **corpus, **others)
 
 
-class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
+class RunExperiments(Step, luigi.WrapperTask):
     """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
-    variants = parameters.ListOf(
-        parameters.OneOf(*VARIANTS),
-        default=",".join(VARIANTS),
-        description="rows of tasks/finetuning/variants.py",
-    )
-    seeds = parameters.ListOf(parameters.WholeNumber(), default="1,2,3", description="seeds of fine-tuning")
+    TABLES = Report.TABLES
 
     def report(self) -> Report:
         return self.clone(Report)
@@ -187,11 +180,8 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
 class RunAll(RunExperiments):
     """Everything, from the dump to the report."""
 
-    variants = GridSettings.variants
-    seeds = GridSettings.seeds
-
     def report(self) -> Report:
-        return self.clone(Report, corpus="in")
+        return self.clone(Report, whole=True)
 
     def requires(self) -> dict[str, Stage]:
         return {**self.cloned(ExportHuggingFace), "Report": self.report()}
@@ -220,6 +210,15 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
         "parameters": dict(manifest.parameters),
         "inputs": dict(manifest.inputs),
     }
+
+
+def shown_settings(run: Run) -> dict[str, str]:
+    """The values of a run by their full names, as texts."""
+    found = {"preset": run.preset}
+    for table in TABLES:
+        values = run.tables()[table]
+        found |= {f"{table}.{name}": str(value) for name, value in values.items()}
+    return found
 
 
 def _run_record(stage: Stage) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import functools
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
@@ -12,15 +12,15 @@ from workflows.base import terminal
 from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam, hub
 from workflows.engines.disk import Need
-from workflows.settings.sequences import SequenceSettings, TokenizerSettings, TrainingSampleSettings
+from workflows.run.tables import Sequences
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 from workflows.stages.tables import BuildEntityVocab
 
-TOKENIZER_SIZES = {"tiny": 8_192, "demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
 
-
-class TrainTokenizer(TrainingSampleSettings, CorpusStage):
+class TrainTokenizer(CorpusStage):
     """A byte-level BPE tokenizer in RoBERTa's format, when none is given."""
+
+    TABLES = ("corpus", "sequences", "machine")
 
     FOLDER = "tokenizer"
     VERSION = 2
@@ -29,7 +29,8 @@ class TrainTokenizer(TrainingSampleSettings, CorpusStage):
         return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"vocab_size": TOKENIZER_SIZES[self.named_preset], "characters": self.tokenizer_characters}
+        sequences = self.settings.sequences
+        return {"vocab_size": sequences.tokenizer_size, "characters": sequences.tokenizer_characters}
 
     def work(self) -> Result:
         from pipeline.sequences import tokenizer_training
@@ -40,18 +41,30 @@ class TrainTokenizer(TrainingSampleSettings, CorpusStage):
             return tokenizer_training.build(paths, self.folder, **self.bytes_parameters(), progress=show)
 
 
-class TokenizedStage(TokenizerSettings, CorpusStage):
+class TokenizedStage(CorpusStage):
     """A stage that uses the tokenizer: the given one, the base model's, or one trained on the corpus."""
+
+    TABLES: ClassVar[tuple[str, ...]] = ("corpus", "sequences", "pretraining", "machine")
+
+    @property
+    def sequences(self) -> Sequences:
+        """The values of the run for the tokenizer and the sequences."""
+        return self.settings.sequences
+
+    @property
+    def base_model(self) -> str:
+        """The model that pretraining starts from."""
+        return self.settings.pretraining.base_model
 
     def given_tokenizer(self) -> str:
         """The tokenizer that the user gave: a folder, or a name at Hugging Face; empty where there is none."""
-        if self.tokenizer:
-            return os.path.abspath(self.tokenizer)  # a cluster's workers have other working folders
+        if self.sequences.tokenizer:
+            return os.path.abspath(self.sequences.tokenizer)  # a cluster's workers have other working folders
         return "" if self.base_model == SCRATCH else self.base_model
 
     def _weights_parameter(self) -> str:
         """Where the user gave the name of a model, as an error says it."""
-        return "--base-model"
+        return "pretraining.base_model"
 
     def tokenizer_requires(self) -> dict[str, Stage]:
         return {} if self.given_tokenizer() else self.cloned(TrainTokenizer)
@@ -70,7 +83,7 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
         given = self.given_tokenizer()
         if not given:
             return {}
-        if not self.tokenizer and not os.path.isdir(given):
+        if not self.sequences.tokenizer and not os.path.isdir(given):
             model = hub.find_model(given, self._weights_parameter())
             return dict.fromkeys(hub.tokenizer_names_of(model), model.identity)
         from pipeline.sequences.tokenizer_files import tokenizer_files
@@ -79,7 +92,7 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
         return {name: storage.file_sha256(str(path)) for name, path in files.items()}
 
 
-class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
+class BuildSequences(TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
@@ -91,23 +104,23 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         beam.check_beam_options(self)
         from pipeline.sequences.sentences import find_splitter
 
-        find_splitter(self.sentence_splitter)
-        if self.annotated:
+        find_splitter(self.sequences.sentence_splitter)
+        if self.sequences.annotated:
             self._annotated()
         self.limits()
 
     def _annotated(self) -> storage.Manifest:
-        """The manifest of --annotated. Raises: ValueError for a folder of another stage than LinkDocuments."""
-        return given_manifest("--annotated", self.annotated, "LinkDocuments")
+        """The manifest of `annotated`. Raises: ValueError for a folder of another stage than LinkDocuments."""
+        return given_manifest("sequences.annotated", self.sequences.annotated, "LinkDocuments")
 
     def texts(self) -> tuple[list[str], int, str]:
         """The files of paragraphs, how many pages they are from, and which parameter names them."""
-        found, source = [], f"--annotated {self.annotated}"
-        if not self.annotated or self.annotated_place == "beside":
+        found, source = [], f"sequences.annotated {self.sequences.annotated}"
+        if not self.sequences.annotated or self.sequences.annotated_place == "beside":
             extracted = self.clone(ExtractPages)
-            found, source = [(extracted.manifest(), extracted.folder)], f"--dump {self.dump}"
-        if self.annotated:
-            found.append((self._annotated(), os.path.abspath(self.annotated)))
+            found, source = [(extracted.manifest(), extracted.folder)], f"corpus.dump {self.corpus.dump}"
+        if self.sequences.annotated:
+            found.append((self._annotated(), os.path.abspath(self.sequences.annotated)))
         paths = [path for manifest, folder in found for path in manifest.paths(folder, "paragraphs/")]
         return paths, sum(manifest.rows["pages"] for manifest, _ in found), source
 
@@ -115,7 +128,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         """Sizes of sequences, mentions and sentences."""
         from pipeline.sequences.packing import Limits
 
-        return asdict(Limits(max_words=self.named_max_words))
+        return asdict(Limits(max_words=self.sequences.max_words))
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildEntityVocab) | self.tokenizer_requires()
@@ -124,18 +137,18 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         from pipeline.sequences.sentences import splitter_identity
 
         annotated = {}
-        if self.annotated:
+        if self.sequences.annotated:
             self._annotated()
             annotated = {
-                "annotated": storage.manifest_sha256(self.annotated),
-                **self.values("annotated_place"),
+                "annotated": storage.manifest_sha256(self.sequences.annotated),
+                **self.values("sequences", "annotated_place"),
             }
         return {
             **annotated,
-            **self.values("profile", "held_out"),
+            **self.values("corpus", "profile", "held_out"),
             "limits": self.limits(),
             "tokenizer": self.tokenizer_identity(),
-            "sentence_splitter": splitter_identity(self.sentence_splitter),
+            "sentence_splitter": splitter_identity(self.sequences.sentence_splitter),
         }
 
     def work(self) -> Result:
@@ -150,9 +163,9 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             aliases=storage.join(vocab.folder, ALIASES),
             language=self.clone(FetchDump).manifest().facts["site"]["language"],
             limits=Limits(**self.limits()),
-            profile=self.profile,
-            splitter=self.sentence_splitter,
-            held_out=self.held_out,
+            profile=self.corpus.profile,
+            splitter=self.sequences.sentence_splitter,
+            held_out=self.corpus.held_out,
         )
         return build_sequences.build(
             functools.partial(beam.run_beam, self),
@@ -161,7 +174,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             settings,
             pages=pages,
             titles=EntityVocab.load(vocab.folder).titles,
-            max_rejected=self.max_rejected,
-            max_dropped=self.max_dropped_sentences,
+            max_rejected=self.corpus.max_rejected,
+            max_dropped=self.sequences.max_dropped_sentences,
             source=source,
         )

@@ -5,21 +5,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from pipeline import storage
-from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
-from workflows.settings.corpus import HeldOutSettings, VocabularySettings
-from workflows.settings.engines import SparkSettings
+from workflows.run.kinds import AUTO
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
 
-VOCAB_SIZES = {"tiny": 10_000, "demo": 32_768, "small": 32_768, "base": 500_000, "large": 500_000}
 
-
-class SparkStage(SparkSettings, CorpusStage):
+class SparkStage(CorpusStage):
     """A stage whose work is done by Spark."""
 
     KEEPS = "blocks"
@@ -50,7 +46,8 @@ class SparkStage(SparkSettings, CorpusStage):
         stages = {"FetchDump": self.fetched(), **self.requires()}
         extracted = stages["ExtractPages"]
         storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
-        is_here = self.spark_master.startswith("local") or not self.spark_master
+        master = self.settings.machine.spark_master
+        is_here = master.startswith("local") or not master
         scratch = spark.scratch_root(self) if is_here else ""
         disk.check_stage(self, self.NEED, extracted.manifest().total_bytes, scratch)
         session = spark.session_of(self, stages["FetchDump"].manifest().rows["bytes"])
@@ -73,12 +70,12 @@ class ResolveRedirects(SparkStage):
         return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("profile")
+        return self.values("corpus", "profile")
 
     def work(self) -> Result:
         from pipeline.jobs.tables import redirects
 
-        return redirects.build(self.job(), profile=self.profile, dump=self.dump)
+        return redirects.build(self.job(), profile=self.corpus.profile, dump=self.corpus.dump)
 
 
 class ResolveLinks(SparkStage):
@@ -96,7 +93,7 @@ class ResolveLinks(SparkStage):
         return links.build(self.job())
 
 
-class BuildEntityVocab(VocabularySettings, SparkStage):
+class BuildEntityVocab(SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
@@ -104,43 +101,46 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
     NEED = Need(written=0.1, scratch=1)
 
     def requires(self) -> dict[str, Stage]:
-        qids = self.cloned(FetchQids) if self.has_qids else {}
+        qids = self.cloned(FetchQids) if self.has_qids() else {}
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks) | qids
-
-    def size(self) -> int:
-        return VOCAB_SIZES[self.named_preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
     def takes_missing_pages(self) -> bool:
         """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
-        is_demo = self.missing_pages == AUTO and self.dump == "demo" and self.profile == "fixed"
-        return self.missing_pages == "in" or is_demo
+        is_demo = (
+            self.corpus.missing_pages == AUTO
+            and self.corpus.dump == "demo"
+            and self.corpus.profile == "fixed"
+        )
+        return self.corpus.missing_pages == "in" or is_demo
 
     def bytes_parameters(self) -> dict[str, Any]:
-        if self.entity_vocab:
+        if self.corpus.entity_vocab:
             from pipeline.lookup.entities import vocab_file
 
-            path = vocab_file(self.entity_vocab)
+            path = vocab_file(self.corpus.entity_vocab)
             try:
                 return {"entity_vocab": storage.file_sha256(path)}
             except OSError as error:
                 raise ValueError(
-                    f"--entity-vocab {path}: cannot be read ({error.strerror or error})"
+                    f"corpus.entity_vocab {path}: cannot be read ({error.strerror or error})"
                 ) from None
-        return {"vocab_size": self.size(), "missing_pages": self.takes_missing_pages()}
+        return {"vocab_size": self.corpus.vocab_size, "missing_pages": self.takes_missing_pages()}
 
     def check_needs(self) -> None:
         """A vocabulary that is given can be read."""
         super().check_needs()
         from pipeline.lookup.entities import EntityVocab
 
-        if self.entity_vocab:
-            EntityVocab.load(self.entity_vocab)
+        if self.corpus.entity_vocab:
+            EntityVocab.load(self.corpus.entity_vocab)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import entity_vocab
 
-        choice = entity_vocab.Choice(self.entity_vocab, self.size(), self.takes_missing_pages())
-        return entity_vocab.build(self.job(), choice, dump=self.dump)
+        choice = entity_vocab.Choice(
+            self.corpus.entity_vocab, self.corpus.vocab_size, self.takes_missing_pages()
+        )
+        return entity_vocab.build(self.job(), choice, dump=self.corpus.dump)
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]
@@ -148,7 +148,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         return f"{super().headline(manifest)} | {inside:,} of {total:,} links ({share:.1%}) end at them"
 
 
-class BuildMentionTable(VocabularySettings, SparkStage):
+class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
@@ -156,19 +156,19 @@ class BuildMentionTable(VocabularySettings, SparkStage):
     NEED = Need(written=2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:
-        qids = self.cloned(FetchQids) if self.has_qids else {}
+        qids = self.cloned(FetchQids) if self.has_qids() else {}
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab) | qids
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("profile")
+        return self.values("corpus", "profile")
 
     def work(self) -> Result:
         from pipeline.jobs.tables import mention_table
 
-        return mention_table.build(self.job(), profile=self.profile)
+        return mention_table.build(self.job(), profile=self.corpus.profile)
 
 
-class BuildContexts(HeldOutSettings, SparkStage):
+class BuildContexts(SparkStage):
     """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
@@ -179,9 +179,9 @@ class BuildContexts(HeldOutSettings, SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("held_out")
+        return self.values("corpus", "held_out")
 
     def work(self) -> Result:
         from pipeline.jobs.tables import contexts
 
-        return contexts.build(self.job(), held_out=self.held_out)
+        return contexts.build(self.job(), held_out=self.corpus.held_out)

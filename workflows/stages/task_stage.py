@@ -3,22 +3,22 @@
 import os
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import luigi
 
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from tasks import finetuning
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
-from workflows.base.experiment_file import Missing, Sources, read_sources
-from workflows.base.parameters import AUTO
 from workflows.base.stage import Stage
 from workflows.engines import hub
-from workflows.settings.fine_tuning import TaskSettings
-from workflows.settings.pretraining import PRETRAINED
+from workflows.run.kinds import AUTO
+from workflows.run.tables import SEED, TASKS, FineTuning
 from workflows.stages.pretraining import (
     Pretrain,
-    Pretraining,
+    PretrainingStage,
     PretrainRoberta,
     TorchStage,
     base_model_identity,
@@ -26,38 +26,64 @@ from workflows.stages.pretraining import (
 )
 from workflows.stages.tables import BuildMentionTable
 
-OWN_WEIGHTS: dict[str, type[Pretraining]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+OWN_WEIGHTS: dict[str, type[PretrainingStage]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
 BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
-class TaskStage(TaskSettings, TorchStage):
+class Missing(ValueError):
+    """A fine-tuning that cannot be done for want of data or weights, which a grid shows as such."""
+
+    def __init__(self, state: Literal["no data", "no weights"], message: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class TaskStage(TorchStage):
     """A stage about one task and one variant."""
+
+    TABLES = (*TorchStage.TABLES, "fine_tuning")
+
+    task = luigi.ChoiceParameter(choices=TASKS, default="ner", description="the fine-tuning task")
+    variant = luigi.ChoiceParameter(
+        choices=tuple(VARIANTS), default="luke", description="a row of tasks/finetuning/variants.py"
+    )
+    seed = luigi.IntParameter(default=SEED, description="seed of fine-tuning")
+
+    @property
+    def tuning(self) -> FineTuning:
+        """The values of the run for fine-tuning."""
+        return self.settings.fine_tuning
 
     @property
     def title(self) -> str:
         return f"{type(self).__name__} ({self.task}, {self.variant}, seed {self.seed})"
 
-    def sources(self) -> Sources:
-        return read_sources(self.experiments)
-
     def preset_name(self) -> str:
         """The preset of fine-tuning. Raises: ValueError where weights are given and their width cannot be read."""
-        if self.task_preset != AUTO:
-            return self.task_preset
+        if self.tuning.preset != AUTO:
+            return self.tuning.preset
         if self._named_weights():
             from model.hf.load import read_any_config
 
             config, _ = read_any_config(self.weights_folder(), with_heads=False)
             return preset_of_width(config.hidden_size)
-        return "small-encoder" if self.named_preset == "small" else self.named_preset
+        return "small-encoder" if self.settings.preset == "small" else self.settings.preset
 
     def _is_at_hub(self, weights: str) -> bool:
         """Return whether the weights have to be fetched before their width is known, which decides the preset."""
         return bool(self._named_weights()) and not os.path.isdir(weights)
 
     def data_folder(self) -> str:
-        """Raises: Missing without data."""
-        return self.data or self.sources().data_folder(self.task)
+        """The folder of the task's data; the project's examples where none is named. Raises: Missing without data."""
+        folder = self.tuning.data.get(self.task, "")
+        if folder == "none":
+            raise Missing("no data", f"[fine_tuning] data.{self.task} is none: the task has no data")
+        return folder or str(EXAMPLES / self.task)
+
+    def has_own_data(self) -> bool:
+        """Return whether the data are others than the project's examples."""
+        return self.task in self.tuning.data
 
     def given_weights(self) -> str:
         """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
@@ -68,25 +94,21 @@ class TaskStage(TaskSettings, TorchStage):
         if self.base_model == SCRATCH:
             raise Missing(
                 "no weights",
-                f"--variant {self.variant} starts from RoBERTa, and with --base-model scratch there is none but the "
-                "one that the pipeline trains (roberta_extra_training); pass --base-model, or name it in --experiments",
+                f"variant {self.variant} starts from RoBERTa, and without a base model there is none but the one that "
+                "the run trains (roberta_extra_training); give pretraining.base_model or fine_tuning.weights.roberta",
             )
         return self.base_model
 
     def _named_weights(self) -> str:
-        return self.weights or self.sources().weights.get(VARIANTS[self.variant].weights, "")
+        return self.tuning.weights.get(VARIANTS[self.variant].weights, "")
 
     def _weights_parameter(self) -> str:
-        """Where the user gave the weights, as an error says it."""
         kind = VARIANTS[self.variant].weights
-        in_file = (
-            f"{self.experiments}: [weights] {kind}" if kind in self.sources().weights else "--base-model"
-        )
-        return "--weights" if self.weights else in_file
+        return f"fine_tuning.weights.{kind}" if self._named_weights() else "pretraining.base_model"
 
     def given_mentions(self) -> str:
         """The mention table that is given, if the task and the variant take one."""
-        return self.mentions or (self.sources().mentions if self._takes_mentions() else "")
+        return self.tuning.mentions if self._takes_mentions() else ""
 
     def _takes_mentions(self) -> bool:
         return self.task == "extractive_qa" and VARIANTS[self.variant].entities
@@ -97,7 +119,7 @@ class TaskStage(TaskSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **PRETRAINED)
+        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights])
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_our_mentions():
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)
@@ -121,7 +143,7 @@ class TaskStage(TaskSettings, TorchStage):
         return Path(mentions) if (mentions := self.given_mentions()) else None
 
     def given_tokenizer(self) -> str:
-        if self.tokenizer or not (weights := self.given_weights()):
+        if self.sequences.tokenizer or not (weights := self.given_weights()):
             return super().given_tokenizer()
         from model.hf.load import read_fine_tuned
 
@@ -129,10 +151,10 @@ class TaskStage(TaskSettings, TorchStage):
 
     def label_of_no_relation(self) -> str:
         is_relation = self.task == "relation_classification"
-        return self.negative_label or (self.sources().negative_label if is_relation else "")
+        return self.tuning.negative_label if is_relation else ""
 
     def column_of_tags(self) -> str:
-        return self.tag_column or (self.sources().tag_column if self.task == "ner" else "")
+        return self.tuning.tag_column if self.task == "ner" else ""
 
     def bytes_parameters(self) -> dict[str, Any]:
         weights, mentions = self.given_weights(), self.given_mentions()
@@ -144,8 +166,8 @@ class TaskStage(TaskSettings, TorchStage):
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
         return {
-            **self.values("task", "variant", "seed", "profile"),
-            "preset": self.task_preset if self._is_at_hub(weights) else self.preset_name(),
+            **{"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.corpus.profile},
+            "preset": self.tuning.preset if self._is_at_hub(weights) else self.preset_name(),
             **self.data_identity(),
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},
@@ -157,12 +179,12 @@ class TaskStage(TaskSettings, TorchStage):
 
     def computing(self) -> dict[str, Any]:
         """The settings of the computation that differ from the defaults."""
-        said = self.values("tokens_per_batch", "precision", "gradient_checkpointing")
+        said = self.values("fine_tuning", "tokens_per_batch", "precision", "gradient_checkpointing")
         return {name: value for name, value in said.items() if value and value not in (AUTO, "float32")}
 
     def _allows_no_predictions(self) -> bool:
         # Tiny weights have learnt for some seconds: they show that everything works, not what LUKE can do.
-        return self.allow_no_predictions or self.preset_name() == "tiny"
+        return self.tuning.allow_no_predictions or self.preset_name() == "tiny"
 
     def weights_folder(self) -> str:
         if given := self.given_weights():
@@ -179,11 +201,11 @@ def preset_of_width(hidden_size: int) -> str:
 
 def data_identity(folder: str) -> dict[str, str]:
     """SHA-256 of each file of a data folder, and of the tables in its splits' folders, which `save_to_disk` makes."""
-    found = folder_identity(folder, "--data")
+    found = folder_identity(folder, "fine_tuning.data")
     for split in chain.from_iterable(SPLIT_NAMES.values()):
         inside = os.path.join(folder, split)
         if os.path.isdir(inside):
-            tables = folder_identity(inside, "--data").items()
+            tables = folder_identity(inside, "fine_tuning.data").items()
             found |= {f"{split}/{name}": digest for name, digest in tables if name.endswith(".arrow")}
     return found
 
@@ -191,5 +213,5 @@ def data_identity(folder: str) -> dict[str, str]:
 def _sha256_of_table(folder: str) -> str:
     path = storage.join(folder, storage.MANIFEST)
     if storage.file_size(path) is None:
-        raise ValueError(f"--mentions {folder}: no folder of the stage BuildMentionTable")
+        raise ValueError(f"fine_tuning.mentions {folder}: no folder of the stage BuildMentionTable")
     return storage.file_sha256(path)

@@ -3,21 +3,21 @@
 import itertools
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.settings.fine_tuning import SearchSettings
-from workflows.settings.pretraining import SEED
-from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning
+from workflows.run.tables import SEED
+from workflows.stages.fine_tuning import SETTING, FineTune, FineTuningStage
 from workflows.stages.task_stage import TaskStage
 
 BEST = "best.json"
 TRIALS = "trials.jsonl"
 
 
-class Tune(RetriesFailures, SearchSettings, TaskStage):
+class Tune(RetriesFailures, TaskStage):
     """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
 
     Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
@@ -34,30 +34,37 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
 
     def bytes_parameters(self) -> dict[str, Any]:
-        searched = self.values("learning_rates", "batch_sizes", "epoch_counts")
+        searched = self.values("fine_tuning", "learning_rates", "batch_sizes", "epoch_counts")
         grid = {name: list(values) for name, values in searched.items()}
         trained = {"fine_tune": FineTune.VERSION}  # what the fine-tunings that are compared do
-        return super().bytes_parameters() | grid | trained | self.values("tuning_patience")
+        return super().bytes_parameters() | grid | trained | self.values("fine_tuning", "tuning_patience")
 
-    def settings(self) -> list[dict[str, Any]]:
+    def grid(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""
-        grid = itertools.product(self.learning_rates, self.batch_sizes, self.epoch_counts)
+        grid = itertools.product(
+            self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
+        )
         return [dict(zip(SETTING, values, strict=True)) for values in grid]
 
     def trials(self) -> list[FineTune]:
         """A fine-tuning for each setting, whose weights are not kept."""
-        common = {"drop_weights": True, "allow_no_predictions": True, "patience": self.tuning_patience}
-        return [self.clone(FineTune, **setting, **common) for setting in self.settings()]
+        common: dict[str, Any] = {
+            "drop_weights": True,
+            "allow_no_predictions": True,
+            "patience": self.tuning.tuning_patience,
+        }
+        changed = (replace(self.tuning, **setting, **common) for setting in self.grid())
+        return [self.clone(FineTune, settings=replace(self.settings, fine_tuning=each)) for each in changed]
 
     def work(self) -> Result:
         from tasks.finetuning.registry import TASKS as MODULES
 
         metric = MODULES[self.task].DEV_METRIC
         trials = self.trials()
-        failures = workers.run(trials, devices.torch_devices(self.device))
+        failures = workers.run(trials, devices.torch_devices(self.settings.machine.device))
         self._has_run = True
         rows = []
-        for setting, trial in zip(self.settings(), trials, strict=True):
+        for setting, trial in zip(self.grid(), trials, strict=True):
             row: dict[str, Any] = {"setting": setting, "folder": os.path.basename(trial.folder)}
             if reason := failures.get(trial):
                 rows.append(row | {"failed": reason})
@@ -72,7 +79,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         if not best[f"dev_{metric}"] and not self._allows_no_predictions():
             raise ValueError(
                 f"{self.task}, variant {self.variant}: no setting has any {metric} on dev, and none is the best; try "
-                "higher --learning-rates or --epoch-counts, or allow it (--allow-no-predictions)"
+                "higher learning_rates or epoch_counts, or allow it (fine_tuning.allow_no_predictions=true)"
             )
         if failures:
             logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
@@ -84,7 +91,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
 
 
-class TunedFineTune(SearchSettings, FineTuning):
+class TunedFineTune(FineTuningStage):
     """A task fine-tuned with the best setting that Tune finds."""
 
     def tune(self) -> Tune:

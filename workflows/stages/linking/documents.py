@@ -8,77 +8,89 @@ from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.parameters import AUTO
 from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
-from workflows.settings.corpus import HeldOutSettings, VocabularySettings
-from workflows.settings.linking import LinkingSettings
+from workflows.run.kinds import AUTO
+from workflows.run.tables import Linking
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
 
-class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
-    """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
+class LinkDocuments(CorpusStage, beam.BeamStage):
+    """A user's documents as pages and paragraphs, with links to the entities that they name."""
+
+    TABLES = ("corpus", "linking", "machine")
 
     FOLDER = "linked"
     VERSION = 7
     NEED = Need(written=1.5)
     KEEPS = "blocks"
 
+    @property
+    def linking(self) -> Linking:
+        """The values of the run for linking."""
+        return self.settings.linking
+
     def requires(self) -> dict[str, Stage]:
-        return {} if self.mentions else self.cloned(BuildMentionTable)
+        return {} if self.linking.mentions else self.cloned(BuildMentionTable)
 
     def mentions_folder(self) -> str:
-        return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
+        return (
+            os.path.abspath(self.linking.mentions)
+            if self.linking.mentions
+            else self.clone(BuildMentionTable).folder
+        )
 
     def bytes_parameters(self) -> dict[str, Any]:
         """The content of every file of the documents and of the model, and of all others that are given."""
         given: dict[str, Any] = {}
-        if self.contexts:
-            given["contexts"] = storage.manifest_sha256(self.contexts)
-        if self.calibration:
-            given["calibration"] = storage.file_sha256(self.calibration)
-        if self.ner:
-            given |= {"ner": model_digests(self.ner), "language": self.language}
+        if self.linking.contexts:
+            given["contexts"] = storage.manifest_sha256(self.linking.contexts)
+        if self.linking.calibration:
+            given["calibration"] = storage.file_sha256(self.linking.calibration)
+        if self.linking.ner:
+            given |= {"ner": model_digests(self.linking.ner), "language": self.linking.language}
         return {
-            **self.values("min_probability", "min_link_probability"),
+            **self.values("linking", "min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
-            "documents": _digests(self.documents, self._names()),
-            "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
-            "model": model_digests(self.model) if self.model else {},
+            "documents": _digests(self.linking.documents, self._names()),
+            "mentions": storage.manifest_sha256(self.linking.mentions) if self.linking.mentions else "",
+            "model": model_digests(self.linking.model) if self.linking.model else {},
             **given,
         }
 
     def _names(self) -> list[str]:
         from tasks.linking.corpora.documents import find_files
 
-        return find_files(self.documents) if self.documents else []
+        return find_files(self.linking.documents) if self.linking.documents else []
 
     def block_bytes(self) -> int:
-        """`--block-size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
-        if self.block_size != AUTO:
-            return int(self.block_size)
-        size = sum(storage.file_size(storage.join(self.documents, name)) or 0 for name in self._names())
+        """`block_size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
+        if self.corpus.block_size != AUTO:
+            return int(self.corpus.block_size)
+        size = sum(
+            storage.file_size(storage.join(self.linking.documents, name)) or 0 for name in self._names()
+        )
         return min(4 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
 
     def check(self) -> None:
-        if not self.documents:
+        if not self.linking.documents:
             raise ValueError(
-                "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
+                "linking.documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
         for name, stage in (("mentions", "BuildMentionTable"), ("contexts", "BuildContexts")):
-            if folder := getattr(self, name):
-                given_manifest(f"--{name}", folder, stage)
-        if self.model and not os.path.isdir(self.model):
+            if folder := getattr(self.linking, name):
+                given_manifest(f"linking.{name}", folder, stage)
+        if self.linking.model and not os.path.isdir(self.linking.model):
             raise ValueError(
-                f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
+                f"linking.model {self.linking.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
-        if self.ner:
-            check_ner(self.ner)
-        if self.calibration and not os.path.isfile(self.calibration):
+        if self.linking.ner:
+            check_ner(self.linking.ner)
+        if self.linking.calibration and not os.path.isfile(self.linking.calibration):
             raise ValueError(
-                f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
+                f"linking.calibration {self.linking.calibration}: no such file; wanted one that calibrate wrote"
             )
         super().check()
 
@@ -86,25 +98,25 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         from tasks.linking.corpora import linking
         from tasks.linking.open import LinkerSettings
 
-        paths = {name: getattr(self, name) for name in ("model", "contexts", "calibration", "ner")}
+        paths = {name: getattr(self.linking, name) for name in ("model", "contexts", "calibration", "ner")}
         settings = LinkerSettings(
             mentions=self.mentions_folder(),
             **{name: os.path.abspath(path) for name, path in paths.items() if path},
-            **self.values("language", "min_probability", "min_link_probability"),
+            **self.values("linking", "language", "min_probability", "min_link_probability"),
             finds_all=True,
             device="cpu",
         )
         return linking.build(
             functools.partial(beam.run_beam, self),
             self.folder,
-            os.path.abspath(self.documents),
+            os.path.abspath(self.linking.documents),
             settings,
             block_bytes=self.block_bytes(),
-            max_rejected=self.max_rejected,
+            max_rejected=self.corpus.max_rejected,
         )
 
 
-class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
+class BuildDocuments(CorpusStage):
     """Pages of the dump that pretraining never sees, as annotated documents: `held_out.jsonl`."""
 
     FOLDER = "documents"
@@ -114,7 +126,7 @@ class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
         return self.cloned(ExtractPages, BuildMentionTable)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("held_out")
+        return self.values("corpus", "held_out")
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
@@ -127,14 +139,14 @@ class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
                 manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 MentionTable(self.clone(BuildMentionTable).folder).targets,
-                share=self.held_out,
+                share=self.corpus.held_out,
                 pages=manifest.rows["pages"],
                 progress=show,
             )
 
 
 def check_ner(folder: str) -> None:
-    """Raise a ValueError where the folder of --ner has no fine-tuned model of ner with entities."""
+    """Raise a ValueError where the folder of `ner` has no fine-tuned model of ner with entities."""
     from model.files import CONFIG, WEIGHTS, read_json
     from model.hf.fine_tuned import ARCHITECTURES
     from tasks.ner import task as ner
@@ -142,15 +154,15 @@ def check_ner(folder: str) -> None:
     wanted = "wanted that of a FineTune of ner, or of its export with entities"
     for name in (CONFIG, WEIGHTS):
         if not os.path.isfile(storage.join(folder, name)):
-            raise ValueError(f"--ner {folder}: no {name} there; {wanted}")
+            raise ValueError(f"linking.ner {folder}: no {name} there; {wanted}")
     values = read_json(Path(folder) / CONFIG)
     if (kind := values.get("model_type", "luke")) != "luke":
-        raise ValueError(f"--ner {folder}: the model is a {kind}, which has no entities; {wanted}")
+        raise ValueError(f"linking.ner {folder}: the model is a {kind}, which has no entities; {wanted}")
     found = next((each for each in values.get("architectures") or () if each in ARCHITECTURES), "")
     task = values.get("task") or found
     if task not in ("ner", ner.ARCHITECTURE):
         tuned = f"was fine-tuned for {task}" if task else "was not fine-tuned"
-        raise ValueError(f"--ner {folder}: the model {tuned}; {wanted}")
+        raise ValueError(f"linking.ner {folder}: the model {tuned}; {wanted}")
 
 
 def model_digests(folder: str) -> dict[str, str]:

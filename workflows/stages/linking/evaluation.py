@@ -5,11 +5,8 @@ from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
-from workflows.engines import devices
-from workflows.settings.linking import EvaluationSettings
-from workflows.settings.pretraining import LukeSettings, RunSettings
+from workflows.run.tables import Linking
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
@@ -17,7 +14,7 @@ from workflows.stages.tables import BuildContexts, BuildMentionTable
 SCORES = "scores.json"
 
 
-class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage):
+class EvaluateLinking(TorchStage):
     """The evaluation of the pretrained model on mentions of held-out pages, and of annotated documents of one's own.
 
     `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
@@ -29,6 +26,12 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
     FOLDER = "linking"
     VERSION = 9
     KEEPS = "unfinished"  # answers and calibrations
+    TABLES = (*TorchStage.TABLES, "linking")
+
+    @property
+    def linking(self) -> Linking:
+        """The values of the run for linking."""
+        return self.settings.linking
 
     def requires(self) -> dict[str, Stage]:
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
@@ -40,20 +43,14 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
         pretrain = self.clone(Pretrain)
         return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
-    def most_documents(self) -> int:
-        """`--linking-documents`; auto: few for the presets tiny and demo."""
-        if self.linking_documents != AUTO:
-            return int(self.linking_documents)
-        return 20 if self.named_preset in ("tiny", "demo") else 200
-
     def bytes_parameters(self) -> dict[str, Any]:
         gold = {}
-        if self.linking_gold:
+        if self.linking.gold:
             gold = {
-                "gold": documents_identity(self.linking_gold, "--linking-gold"),
-                **self.values("leave_out_pages"),
+                "gold": documents_identity(self.linking.gold, "linking.gold"),
+                **self.values("linking", "leave_out_pages"),
             }
-        return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
+        return {"documents": self.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
         from tasks.linking.corpora import evaluation, pages
@@ -65,14 +62,14 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
                 contexts=self.clone(BuildContexts).folder,
                 model=self.model_stage().folder,
                 tokenizer=self.tokenizer_folder(),
-                device=devices.torch_device(self.device),
+                device=self.device(),
             )
         )
         settings = evaluation.EvaluationSettings(
             held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
-            gold=Path(self.linking_gold) if self.linking_gold else None,
-            most=self.most_documents(),
-            leaves_out_pages=self.leave_out_pages,
+            gold=Path(self.linking.gold) if self.linking.gold else None,
+            most=self.linking.evaluated,
+            leaves_out_pages=self.linking.leave_out_pages,
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, settings, progress=show)

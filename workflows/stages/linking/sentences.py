@@ -4,11 +4,10 @@ from typing import Any
 
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
-from workflows.settings.corpus import HeldOutSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 
 
-class BuildLinkedSentences(HeldOutSettings, CorpusStage):
+class BuildLinkedSentences(CorpusStage):
     """A data set of `ner`: sentences of the dump whose names are all links, with links as entities of one type."""
 
     FOLDER = "linked_sentences"
@@ -19,7 +18,7 @@ class BuildLinkedSentences(HeldOutSettings, CorpusStage):
     def bytes_parameters(self) -> dict[str, Any]:
         from pipeline.sequences.sentences import DEFAULT, splitter_identity
 
-        return {**self.values("held_out"), "sentence_splitter": splitter_identity(DEFAULT)}
+        return {**self.values("corpus", "held_out"), "sentence_splitter": splitter_identity(DEFAULT)}
 
     def work(self) -> Result:
         from tasks.linking.corpora import linked_sentences
@@ -31,7 +30,7 @@ class BuildLinkedSentences(HeldOutSettings, CorpusStage):
                 manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 self.clone(FetchDump).manifest().facts["site"]["language"],
-                linked_sentences.Choice(self.held_out),
+                linked_sentences.Choice(self.corpus.held_out),
                 pages=manifest.rows["pages"],
                 progress=show,
             )

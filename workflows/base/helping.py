@@ -1,0 +1,134 @@
+"""Help of `luigi --module workflows STAGE --help`: what a stage does, what comes before it, flags, tables, examples."""
+
+import contextlib
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import luigi
+
+from workflows.base.stage import Step
+from workflows.run.file import option_of
+from workflows.run.tables import TABLES
+from workflows.run.values import PRESET, all_options, options
+
+GENERAL = {
+    "--workdir": "folder of all stages, on a POSIX file system; for a cluster one that all its machines see under the "
+    "same path (default: work)",
+    "--run": "run file to begin from, in place of WORKDIR/run.toml",
+    "--set": "table.field=value: any other value of the run; may be repeated",
+    "--dry-run": "list what would be done, and why; nothing is run or changed",
+}
+_WIDTH = 110
+
+
+def flag(name: str) -> str:
+    """The flag of a parameter."""
+    return "--" + name.replace("_", "-")
+
+
+def is_switch(parameter: luigi.Parameter[Any]) -> bool:
+    """Return whether a flag needs no value."""
+    return isinstance(parameter, luigi.BoolParameter)
+
+
+def own_parameters(stage: type[Step]) -> dict[str, str]:
+    """The flags of what tells a stage from its siblings, with the names of its parameters."""
+    return {flag(name): name for name, _ in stage.get_params() if name != "settings"}
+
+
+def default_of(stage: type[Step], name: str) -> Any:
+    """The default of a stage's parameter."""
+    return dict(stage.get_params())[name]._default
+
+
+def run_flags(stage: type[Step]) -> dict[str, tuple[str, str]]:
+    """The flags of a run with table and field. Stages of fine-tuning take those of fine-tuning before all others."""
+    found = {PRESET.flag: ("", "preset")}
+    for table, name, option in all_options():
+        if option.flag and (
+            option.flag not in found or (table == "fine_tuning" and is_about_one_task(stage))
+        ):
+            found[option.flag] = (table, name)
+    return {name: of for name, of in found.items() if name not in own_parameters(stage)}
+
+
+def is_about_one_task(stage: type[Step]) -> bool:
+    """Return whether a stage is about one task of fine-tuning."""
+    return "task" in own_parameters(stage).values()
+
+
+def home_of(flag: str) -> str:
+    """A hint at the fields that have a flag's name; empty where none has."""
+    name = flag.removeprefix("--").replace("-", "_")
+    homes = [f"--set {table}.{name}=VALUE" for table in TABLES if name in options(table)]
+    return f"; wanted {' or '.join(homes)}" if homes else ""
+
+
+def overview(steps: Mapping[str, type[Step]]) -> str:
+    """All stages, a line each."""
+    width = max(map(len, steps))
+    lines = ["luigi --module workflows STAGE [flags], or luke run STAGE [flags]; STAGE --help says more", ""]
+    return "\n".join([*lines, *(f"{name:<{width}}  {_first_line(step)}" for name, step in steps.items())])
+
+
+def _first_line(step: type[Step]) -> str:
+    text = (inspect.getdoc(step) or "").partition("\n\n")[0].replace("\n", " ")
+    return textwrap.shorten(text, _WIDTH, placeholder=" ...")
+
+
+def of_stage(stage: type[Step]) -> str:
+    """The help of a stage."""
+    name = stage.__name__
+    lines = [f"luigi --module workflows {name} [flags]", "", inspect.getdoc(stage) or ""]
+    if before := stages_before(stage):
+        lines += ["", *_wrapped(f"Runs before it, where they are not done: {', '.join(before)}.", 0)]
+    lines += [
+        "",
+        "The run stands in WORKDIR/run.toml. These flags change it, and later commands remember them:",
+    ]
+    parameters = dict(stage.get_params())
+    texts = {each: str(parameters[own].description) for each, own in own_parameters(stage).items()}
+    texts |= GENERAL
+    texts |= {each: _said(*of) for each, of in run_flags(stage).items()}
+    for each, text in texts.items():
+        lines += _entry(each, text)
+    lines += ["", "Fields of the tables that it reads, for --set and for the file, which explains each:"]
+    for table in TABLES:
+        if table in stage.TABLES:
+            lines += _wrapped(f"[{table}] {', '.join(options(table))}", 4)
+    return "\n".join([*lines, "", "Examples", *_examples(stage)])
+
+
+def _said(table: str, name: str) -> str:
+    """The first thought of an option's help."""
+    text = option_of(table, name).help
+    return f"{text.partition('; ')[0]}{f' ([{table}])' if table else ''}"
+
+
+def _entry(name: str, text: str) -> list[str]:
+    return _wrapped(f"  {name:<16} {text}", 19)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * indent, break_long_words=False)
+
+
+def stages_before(stage: type[Step]) -> list[str]:
+    """The stages that a default run has before a stage."""
+    with contextlib.suppress(ValueError, OSError):
+        return [type(each).__name__ for each in stage().upstream()]
+    return []
+
+
+def _examples(stage: type[Step]) -> list[str]:
+    name = stage.__name__
+    first = "--task ner --data DIR" if is_about_one_task(stage) else "--dump simplewiki"
+    second = (
+        "--set fine_tuning.epochs=5" if "fine_tuning" in stage.TABLES else "--set corpus.vocab_size=100000"
+    )
+    return [
+        f"  luigi --module workflows {name} --workdir simple {first}",
+        f"  luigi --module workflows {name} --workdir simple {second} --dry-run",
+    ]

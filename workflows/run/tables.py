@@ -1,0 +1,375 @@
+"""The tables of a run file: each option with its type, its check, its help and its flag, declared once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, as_typed
+from tasks.finetuning.variants import VARIANTS, WEIGHTS
+from workflows.run.kinds import (
+    AUTO,
+    Kind,
+    Option,
+    literal,
+    many,
+    matching,
+    one_of,
+    option,
+    path,
+    positive_number,
+    share,
+    size,
+    switch,
+    table,
+    text,
+    whole_number,
+)
+
+TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
+SEED = 42
+_WIKI_NAMES = r"demo|\w+wik\w+(/\d{8})?"
+_RECIPE_FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("steps", "batch_size", "learning_rate")}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The dump, its pages, and the tables that are counted from them."""
+
+    dump: str = option(
+        "demo",
+        path(".+", "a file, a URL or a wiki's name", no_path=_WIKI_NAMES),
+        "a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, or demo: the "
+        "206 pages that the package gensim ships",
+        flag="--dump",
+    )
+    profile: str = option(
+        "fixed",
+        one_of("fixed", "paper"),
+        "fixed: what is right; paper: what the paper's code did, in the corpus, pretraining and fine-tuning",
+        flag="--profile",
+    )
+    allow_truncated: bool = option(
+        False, switch(), "take the whole pages of a dump that ends in the middle, and count the rest"
+    )
+    block_size: Any = option(
+        AUTO, size(), "bytes of the dump or of documents in a unit of work; auto: by their size"
+    )
+    dump_templates: bool = option(
+        False, switch(), "show the simple ones of the dump's own templates, too; the dump is read twice"
+    )
+    max_rejected: float = option(
+        0.001,
+        share(),
+        "share of pages that may be rejected; ten may, if at most a quarter",
+        changes_bytes=False,
+    )
+    page_props: str = option(
+        AUTO,
+        path(".+", "a file, none or auto", no_path="none|auto"),
+        "page_props.sql or .sql.gz of the same dump, which has the pages' items at Wikidata; none; auto: fetched with "
+        "a dump that is named by its wiki, else none",
+    )
+    vocab_size: int = option(
+        AUTO,
+        whole_number(4),
+        "entities in the vocabulary, the three special ones included; auto: the preset's",
+    )
+    missing_pages: str = option(
+        AUTO,
+        one_of("in", "out"),
+        "whether linked titles without a page in the dump can be entities, which makes sense for a part of a "
+        "Wikipedia; auto: in the demo's alone",
+    )
+    entity_vocab: str = option(
+        "",
+        path(),
+        "a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of transformers, "
+        ".parquet or folder of BuildEntityVocab",
+    )
+    held_out: float = option(0.01, share(), "share of pages, by hash, that pretraining never sees")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The tokenizer, and sequences of word and entity ids."""
+
+    tokenizer: str = option(
+        "",
+        path(),
+        "folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); empty: the "
+        "base model's, or a new one",
+    )
+    tokenizer_size: int = option(AUTO, whole_number(300), "tokens of a new tokenizer; auto: the preset's")
+    tokenizer_characters: int = option(
+        100_000_000,
+        whole_number(100_000),
+        "characters that a new tokenizer learns from, at most, in paragraphs by hash; Chinese, Japanese, Thai and "
+        "other letters without blanks between words count 25 times",
+    )
+    sentence_splitter: str = option(
+        "sentencex",
+        matching(".+", "sentencex or module:function"),
+        "sentencex, or module:function of your own: (text, language) to spans in code points",
+    )
+    max_words: int = option(
+        AUTO, whole_number(1), "word tokens of a sequence, [CLS] and [SEP] included; auto: the preset's"
+    )
+    # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
+    max_dropped_sentences: float = option(
+        0.2, share(), "share of sentences that may be dropped for their length", changes_bytes=False
+    )
+    annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
+    annotated_place: str = option(
+        "beside",
+        one_of("beside", "instead"),
+        "whether the texts of annotated come beside the dump's, or instead of them",
+    )
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Pretraining: where it starts, and the values of its recipe over the preset's."""
+
+    base_model: str = option(
+        SCRATCH,
+        path(".+", "scratch, a folder or a name", no_path=SCRATCH),
+        "scratch, or the RoBERTa or BERT that pretraining starts from: a folder, or a name at Hugging Face with or "
+        "without @REVISION",
+        flag="--base-model",
+    )
+    seed: int = option(SEED, whole_number(), "seed of pretraining", flag="--seed")
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """The values that RECIPE declares; in the file they stand in the table itself."""
+
+
+def _of_recipe(name: str) -> Option:
+    """A value of a recipe, or one for each phase."""
+
+    def of_text(words: str) -> Any:
+        return [literal(word.strip()) for word in words.split(",")] if "," in words else literal(words)
+
+    kind = Kind(f"as {name} in the reference of recipes", lambda value: as_typed(name, value), of_text)
+    several = "; one for all phases, or one for each" if name in STEPS_AND_RATES else ""
+    return Option(kind, f"{HELP[name]}{several}", _RECIPE_FLAGS.get(name, ""))
+
+
+RECIPE: Mapping[str, Option] = {name: _of_recipe(name) for name in HELP}
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """Fine-tuning, the search for its hyperparameters, and the grid of experiments."""
+
+    data: Mapping[str, str] = option(
+        {},
+        table(path(no_path="none"), TASKS),
+        "for each task the folder of its train, dev and test files, or none; a task that is not named takes the "
+        "project's examples",
+        flag="--data",
+    )
+    weights: Mapping[str, str] = option(
+        {},
+        table(path(), WEIGHTS),
+        "for each kind of weights a folder or a name at Hugging Face (ours, pretrained or fine-tuned, or transformers' "
+        "LUKE, RoBERTa or BERT); those that are not named are the run's own",
+    )
+    preset: str = option(
+        AUTO,
+        one_of("tiny", "demo", "small-encoder", "base", "large"),
+        "hyperparameters; auto: those for the width of given weights (from 768 on base, from 1024 on large, below "
+        "small-encoder), or else those of the run's preset",
+    )
+    learning_rate: Any = option(
+        AUTO,
+        positive_number(),
+        "peak learning rate; the classifier's changes in proportion, unless it is given",
+        flag="--learning-rate",
+    )
+    head_learning_rate: Any = option(AUTO, positive_number(), "peak learning rate of the classifier")
+    batch_size: Any = option(AUTO, whole_number(1), "examples of a step", flag="--batch-size")
+    epochs: Any = option(AUTO, whole_number(1), "passes over the training data", flag="--epochs")
+    patience: int = option(
+        0, whole_number(), "epochs in a row without a better score on dev that end training; 0: none do"
+    )
+    tokens_per_batch: int = option(
+        0, whole_number(), "words and entities that training computes at once; 0: a number of examples"
+    )
+    precision: str = option(AUTO, one_of("float32", "bf16"), "of the matrix products; auto: float32")
+    gradient_checkpointing: bool = option(False, switch(), "less memory for more work")
+    negative_label: str = option(
+        "", text(), "the relation that means none and is not scored; empty: no_relation or Other, if there"
+    )
+    tag_column: str = option(
+        "",
+        text(),
+        "where files of ner have the tags: a column's number (from 1, or -1 for the last) or its name in the first "
+        "line, a field of JSON or a table, a key in MISC of CoNLL-U; empty: the last column, ner_tags or NER",
+    )
+    mentions: str = option(
+        "",
+        path(),
+        "folder of the mention table that finds the entities of extractive_qa; empty: the run's own",
+    )
+    allow_no_predictions: bool = option(
+        False,
+        switch(),
+        "let a model pass that predicts nothing on dev and test, as preset tiny does",
+        changes_bytes=False,
+    )
+    drop_weights: bool = option(False, switch(), "keep scores and predictions, not the fine-tuned weights")
+    tasks: tuple[str, ...] = option(TASKS, many(one_of(*TASKS)), "tasks of the grid")
+    variants: tuple[str, ...] = option(
+        ("luke", "roberta_extra_training"),
+        many(one_of(*VARIANTS)),
+        "variants of the grid: rows of tasks/finetuning/variants.py",
+    )
+    seeds: tuple[int, ...] = option((SEED,), many(whole_number()), "seeds of the grid")
+    tuned: bool = option(
+        False,
+        switch(),
+        "take the learning rate, batch size and epochs that the stage Tune finds (a grid for each task but "
+        "extractive_qa, which the paper did not tune, and each variant)",
+    )
+    learning_rates: tuple[float, ...] = option(
+        (1e-5, 2e-5, 3e-5), many(positive_number()), "peak learning rates that Tune tries"
+    )
+    batch_sizes: tuple[int, ...] = option(
+        (4, 8, 16, 32, 64), many(whole_number(1)), "batch sizes that Tune tries"
+    )
+    epoch_counts: tuple[int, ...] = option(
+        (2, 3, 5), many(whole_number(1)), "numbers of epochs that Tune tries"
+    )
+    tuning_patience: int = option(
+        2,
+        whole_number(),
+        "epochs in a row without a better score on dev that end a fine-tuning of Tune; 0: none do",
+    )
+
+
+@dataclass(frozen=True)
+class Linking:
+    """Entity linking: documents of one's own, and the evaluation of a linker."""
+
+    documents: str = option(
+        "", path(), "folder of documents to link: JSON objects a line (.jsonl) or tables (.parquet)"
+    )
+    mentions: str = option("", path(), "folder of a BuildMentionTable; empty: that of this dump")
+    model: str = option(
+        "",
+        path(),
+        "folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses what is "
+        "meant, on processors; empty: counts choose",
+    )
+    contexts: str = option(
+        "",
+        path(),
+        "folder of a BuildContexts of the same dump, by which the words and other mentions of a document count; "
+        "empty: none",
+    )
+    calibration: str = option(
+        "",
+        path(),
+        "file that `python -m tasks.linking calibrate` wrote for these mentions, contexts and model; empty: none",
+    )
+    min_probability: float = option(
+        0.0,
+        share(),
+        "links are left out where link probability of the name (with ner: of the mention, by that model) x "
+        "probability of the page is lower",
+    )
+    min_link_probability: float = option(
+        0.01, share(), "names that are links less often in Wikipedia are not found"
+    )
+    ner: str = option(
+        "",
+        path(),
+        "folder of a fine-tuned model of ner, which finds names in place of the mention table, on processors; empty: "
+        "none",
+    )
+    language: str = option(
+        "",
+        text(),
+        "the wiki's code of the documents' language, by whose rules ner parts sentences; none: a line is one; empty: "
+        "that of the mention table",
+    )
+    evaluated: int = option(
+        AUTO,
+        whole_number(1),
+        "documents, by hash, whose mentions EvaluateLinking links, at most, of held-out pages and of gold each; as "
+        "many other held-out pages choose the calibration; auto: the preset's",
+    )
+    gold: str = option(
+        "",
+        path(),
+        "file of annotated documents of your own, in any of the formats that tasks.linking reads, whose mentions are "
+        "linked, too",
+    )
+    leave_out_pages: bool = option(
+        False,
+        switch(),
+        "leave out those of gold whose id is the title of a page of the dump, from which the model may know them",
+    )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how a run is computed; what stages write does not depend on it."""
+
+    processes: Any = option(
+        AUTO,
+        whole_number(1),
+        "worker processes; auto: the processors that a container may use",
+        flag="--processes",
+        changes_bytes=False,
+    )
+    device: str = option(
+        AUTO,
+        matching(r"cpu|cuda(:\d+)?", "auto, cpu, cuda or cuda:N"),
+        "auto, cpu, cuda or cuda:N, for training",
+        flag="--device",
+        changes_bytes=False,
+    )
+    spark_master: str = option(
+        "",
+        matching(
+            r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
+            "local, local[N], spark://HOST:PORT, yarn or k8s://...",
+        ),
+        "URL of a Spark master; empty: local[processes]",
+        flag="--spark-master",
+        changes_bytes=False,
+    )
+    spark_conf: Mapping[str, str] = option(
+        {},
+        table(matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"'),
+        "settings of Spark, as spark.executor.memory",
+        changes_bytes=False,
+    )
+    beam_options: str = option(
+        "", text(), "options of another Beam runner, as '--runner=... --key=value'", changes_bytes=False
+    )
+    scratch: str = option(
+        "",
+        path(),
+        "folder for what Spark sets aside while it works; empty: .scratch in the work directory",
+        changes_bytes=False,
+    )
+    checkpoint_minutes: int = option(
+        30, whole_number(), "minutes between training's checkpoints, at most", changes_bytes=False
+    )
+    tracker: str = option(
+        "",
+        text(),
+        "module:function of your own, which gets (figures, step) of training as TensorBoard does",
+        changes_bytes=False,
+    )
+
+
+TABLES: Mapping[str, type[Any]] = {
+    "corpus": Corpus,
+    "sequences": Sequences,
+    "pretraining": Pretraining,
+    "fine_tuning": FineTuning,
+    "linking": Linking,
+    "machine": Machine,
+}
