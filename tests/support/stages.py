@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,18 @@ from workflows import (
 )
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
+from workflows.run.values import Run
 
 MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
 LUIGI = str(Path(sys.executable).with_name("luigi"))
 DUMP = DATA / "wiki-40.xml.bz2"
 BLOCK_SIZE = 4096
-SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK_SIZE)]
+SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--set", f"corpus.block_size={BLOCK_SIZE}"]
+
+
+def run_of(workdir: object = "work", *, preset: str = "auto", **tables: Mapping[str, Any]) -> Run:
+    """The run of a file with these tables, checked as a file is: `run_of(tmp_path, corpus={"dump": path})`."""
+    return Run.of_tables({"preset": preset, **tables}, workdir=str(workdir), source="run.toml")
 
 
 def run_luigi(
