@@ -83,8 +83,9 @@ def _command(arguments: list[str], cwd: Path, said: Path) -> None:
     sys.argv = [LUIGI, "--module", "workflows", *arguments]
     assert commandline.is_luigi_command()
     try:
-        commandline.prepare(sys.argv[1:])
-        status = luigi_run(sys.argv[1:])
+        words = sys.argv[1:]
+        commandline.prepare(words)
+        status = luigi_run(words)
     finally:
         atexit._run_exitfuncs()  # which multiprocessing leaves out
     sys.exit(status)
