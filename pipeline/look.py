@@ -1,4 +1,4 @@
-"""Any artefact as readable text: `python -m pipeline.look FOLDER_OR_FILE [--rows N] [--table NAME] [--page TITLE]`."""
+"""Print artefacts as readable text: `python -m pipeline.look FOLDER_OR_FILE`."""
 
 import argparse
 import glob
@@ -155,9 +155,11 @@ def _count(text: str) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pipeline.look", description=__doc__, allow_abbrev=False)
     parser.add_argument("paths", nargs="+", help="a stage's folder, or one Parquet, Arrow or text file")
-    parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default 3)")
-    parser.add_argument("--table", help="show this table alone")
-    parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
+    parser.add_argument(
+        "--rows", type=_count, default=3, help="number of rows of each table (default: %(default)s)"
+    )
+    parser.add_argument("--table", help="show only the table of this name")
+    parser.add_argument("--page", help="show the whole page of this title or id, in a folder of ExtractPages")
     options = parser.parse_args(arguments)
     failed = False
     try:
