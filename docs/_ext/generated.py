@@ -6,7 +6,6 @@ such as the meaning of a drop reason, stands in docs/reference/meanings.toml.
 
 import argparse
 import ast
-import dataclasses
 import importlib
 import inspect
 import re
@@ -18,54 +17,23 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from model.presets import PRESET_TABLES
+from model.pretraining.configuration import of_preset
+from workflows.base.commandline import steps
+from workflows.run.tables import TABLES
+from workflows.run.values import PRESET, defaults, options
+
 DOCS = Path(__file__).resolve().parent.parent
 LOG = DOCS.parent / "benchmarks" / "LOG.md"
 RESULTS = DOCS.parent / "benchmarks" / "results"
 MEANINGS: dict[str, Any] = tomllib.loads((DOCS / "reference" / "meanings.toml").read_text(encoding="utf-8"))
 NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
-# In the order of the data's journey; others come behind.
-STAGES = (
-    "FetchDump",
-    "ReadTemplates",
-    "ExtractPages",
-    "FetchQids",
-    "ResolveRedirects",
-    "ResolveLinks",
-    "BuildEntityVocab",
-    "BuildMentionTable",
-    "BuildContexts",
-    "BuildDocuments",
-    "BuildLinkedSentences",
-    "LinkDocuments",
-    "TrainTokenizer",
-    "BuildSequences",
-    "Pretrain",
-    "PretrainRoberta",
-    "EvaluateLinking",
-    "ExportHuggingFace",
-    "FineTune",
-    "Tune",
-    "TunedFineTune",
-    "FineTuneGrid",
-    "Report",
-    "RunExperiments",
-    "RunAll",
-    "Plan",
-)
 
 
 def stages() -> dict[str, Any]:
-    """Every stage of the package `workflows`, in the data's order."""
-    import luigi
-
-    import workflows
-
-    found = {name: getattr(workflows, name) for name in workflows.__all__}
-    ours = {
-        name: each for name, each in found.items() if isinstance(each, type) and issubclass(each, luigi.Task)
-    }
-    names = [name for name in STAGES if name in ours]
-    return {name: ours[name] for name in [*names, *sorted(ours.keys() - {*names})]}
+    """Every stage that can be run, each behind those that come before it."""
+    found = {name: step for name, step in steps().items() if step.__module__.startswith("workflows.")}
+    return dict(sorted(found.items(), key=lambda item: len(item[1]().upstream())))
 
 
 # Text
@@ -110,21 +78,15 @@ def documentation(thing: Any) -> str:
 
 
 def parameter_rows(stage: Any) -> list[list[str]]:
-    """Flag, default and meaning of a stage's parameters, as `--help` has them."""
+    """Flag, default and meaning of what tells a stage from its siblings."""
     rows = []
     for name, parameter in stage.get_params():
-        default = getattr(parameter, "_default", "")
-        description = str(parameter.description or "")
-        description = description.removesuffix(f"(default: {default})").strip()
-        if choices := getattr(parameter, "choices", ()):
-            said = description.removeprefix(", ".join(choices)).removeprefix(":").strip()
-            description = f"{', '.join(map(code, choices))}: {said}"
-        shown = "off" if default is False else code(default)
-        if "default: the machine" in description:
-            description, _, said = description.rpartition("; default: ")
-            shown = said
-        rows.append([f"`--{name.replace('_', '-')}`", cell(shown), cell(description)])
-    return sorted(rows)
+        if name != "settings":
+            choices = ", ".join(map(code, sorted(getattr(parameter, "_choices", ()))))
+            said = str(parameter.description).partition(" Choices:")[0]
+            default = "off" if parameter._default is False else code(parameter._default)
+            rows.append([f"`--{name}`", default, cell(f"{said}: {choices}" if choices else said)])
+    return rows
 
 
 def required(stage: Any) -> list[str]:
@@ -135,12 +97,6 @@ def required(stage: Any) -> list[str]:
 def type_name(kind: Any) -> str:
     """A column's type, lists by what is in them: `list<int32>`."""
     return str(kind).replace("item: ", "").replace("element: ", "")
-
-
-def upstream(stage: Any) -> set[Any]:
-    """The classes of all stages that come before an instance."""
-    before = stage.requires().values()
-    return {type(each) for each in before}.union(*map(upstream, before))
 
 
 def column_table(columns: Any) -> str:
@@ -170,7 +126,7 @@ def stage_page(name: str, stage: Any) -> str:
         facts.append(
             f"[Disk](../../tutorials/your-wiki.md#disk): {need.written:g} bytes for a byte of input{aside}."
         )
-    parts += ["\n\n".join(facts), "", "```sh", f"luigi --module workflows {name} --help", "```", ""]
+    parts += ["\n\n".join(facts), "", "```sh", f"luke run {name} --help", "```", ""]
     if files := MEANINGS["files"].get(name):
         parts += ["## Files", "", table(["file", "content"], [[code(k), cell(v)] for k, v in files.items()])]
     for each, columns in find("pipeline.schemas").TABLES.get(name, {}).items():
@@ -179,13 +135,13 @@ def stage_page(name: str, stage: Any) -> str:
         parts += ["## Reasons of rejection", "", drop_table(reasons)]
     if reasons := MEANINGS["drops"].get(name):
         parts += ["## Drop reasons", "", drop_table(reasons)]
-    head, rows = ["parameter", "default", "meaning"], parameter_rows(stage)
-    handed_on = {row[0] for each in upstream(stage()) for row in parameter_rows(each)}
-    own, others = ([row for row in rows if (row[0] in handed_on) is so] for so in (False, True))
-    if own:
-        parts += ["## Parameters", "", table(head, own)]
-    if others:
-        parts += ["## Parameters that the stages before it have, too", "", table(head, others)]
+    parts += ["## Values", "", MEANINGS["stages"]["values"], ""]
+    parts += [
+        ", ".join(f"[`[{each}]`](../run.md#{each})" for each in TABLES if each in stage.TABLES) + ".",
+        "",
+    ]
+    if rows := parameter_rows(stage):
+        parts += [table(["flag of its own", "default", "meaning"], rows)]
     return "\n".join(parts)
 
 
@@ -317,49 +273,53 @@ def calls_page() -> str:
     return "\n".join(parts)
 
 
-# Presets
+# The run file
 
 
-def presets_page() -> str:
-    """Sizes and recipes of the presets."""
-    config, recipes = find("model.luke.config"), find("model.pretraining.recipes")
-    names = list(config.PRESETS)
-    sizes = [field.name for field in dataclasses.fields(config.LukeConfig)]
-    rows = [[code(size), *(code(getattr(config.PRESETS[name], size)) for name in names)] for size in sizes]
-    fields = [field.name for field in dataclasses.fields(recipes.Recipe) if field.name != "phases"]
-    used = [
-        [code(field), *(code(getattr(recipes.RECIPES[name], field)) for name in names)] for field in fields
-    ]
-    phases = [
-        [
-            name,
-            str(number),
-            f"{phase.steps:,}",
-            f"{phase.learning_rate:g}",
-            f"{phase.warmup_steps:,}",
-            phase.trainable,
-        ]
-        for name in names
-        for number, phase in enumerate(recipes.RECIPES[name].phases, start=1)
-    ]
-    parts = [f"{NOTE}# Presets\n", MEANINGS["presets"]["introduction"], "", "## Sizes of the model", ""]
-    parts += [
-        table(["field", *names], rows),
-        "## Phases of pretraining",
-        "",
-        documentation(recipes.Phase),
-        "",
-    ]
-    parts += [table(["preset", "phase", "steps", "learning rate", "warm-up steps", "trains"], phases)]
-    parts += ["## Recipe", "", documentation(recipes.Recipe), "", table(["field", *names], used)]
-    configuration = find("model.pretraining.configuration")
-    short = [
-        [code(name), ", ".join(map(code, recipes.SHORT_NAMES.get(name, (name,)))), cell(flag.text)]
-        for name, flag in configuration.FLAGS.items()
-    ]
-    parts += ["## Names in a recipe", "", MEANINGS["presets"]["recipe"], ""]
-    parts += [table(["name", "field", "meaning"], short)]
+def run_page() -> str:
+    """Each table of a run file, with its fields and the presets' values."""
+    parts = [f"{NOTE}# The run file\n", MEANINGS["run"]["introduction"], "", "## preset", ""]
+    parts += [field_table({"preset": PRESET}, {"preset": "auto"})]
+    for name, declared in TABLES.items():
+        parts += [f"## {name}", "", str(declared.__doc__), "", field_table(options(name), defaults(name))]
+        presets = [values_of(preset, name) for preset in PRESET_TABLES]
+        named = [field for field in options(name) if any(field in values for values in presets)]
+        rows = [[code(field), *(shown(values.get(field, "")) for values in presets)] for field in named]
+        if rows:
+            parts += ["Values of the presets:", "", table(["field", *PRESET_TABLES], rows)]
     return "\n".join(parts)
+
+
+def field_table(fields: Mapping[str, Any], by_default: Mapping[str, Any]) -> str:
+    """The declarations of options, a row each."""
+    rows = [
+        [
+            code(name),
+            cell(option.kind.wanted),
+            shown(by_default.get(name, "the preset's")),
+            code(option.flag),
+            cell(option.help),
+            "yes" if option.changes_bytes else "no",
+        ]
+        for name, option in fields.items()
+    ]
+    return table(["field", "value", "default", "flag", "meaning", "changes bytes"], rows)
+
+
+def values_of(preset: str, name: str) -> Mapping[str, Any]:
+    """A preset's values for a table; for pretraining also those that the model itself has by default."""
+    if name == "pretraining":
+        return of_preset(preset, "scratch", entities=True).table()
+    return PRESET_TABLES[preset].get(name, {})
+
+
+def shown(value: Any) -> str:
+    """A value as a run file has it; words about it as they are."""
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    if isinstance(value, list | tuple):
+        return code(", ".join(map(str, value)))
+    return str(value) if " " in str(value) else code("" if value == {} else value)
 
 
 # Folders
@@ -420,7 +380,7 @@ def pages() -> dict[str, str]:
     makers: dict[str, Callable[[], str]] = {
         "commands": commands_page,
         "calls": calls_page,
-        "presets": presets_page,
+        "run": run_page,
         "folders": folders_page,
     }
     made |= {f"reference/{name}.md": maker() for name, maker in makers.items()}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, as_typed
+from model.pretraining.recipes import HELP, SCRATCH, TYPES, as_typed
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from workflows.run.kinds import (
     AUTO,
@@ -28,6 +28,8 @@ from workflows.run.kinds import (
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 SEED = 42
 _WIKI_NAMES = r"demo|\w+wik\w+(/\d{8})?"
+_OF_PHASES = ("learning_rate", "warmup_steps")
+_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 _RECIPE_FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("steps", "batch_size", "learning_rate")}
 
 
@@ -148,8 +150,8 @@ def _of_recipe(name: str) -> Option:
     def of_text(words: str) -> Any:
         return [literal(word.strip()) for word in words.split(",")] if "," in words else literal(words)
 
-    kind = Kind(f"as {name} in the reference of recipes", lambda value: as_typed(name, value), of_text)
-    several = "; one for all phases, or one for each" if name in STEPS_AND_RATES else ""
+    kind = Kind(_WANTED.get(TYPES.get(name), "a list"), lambda value: as_typed(name, value), of_text)
+    several = "; one for all phases, or one for each" if name in _OF_PHASES else ""
     return Option(kind, f"{HELP[name]}{several}", _RECIPE_FLAGS.get(name, ""))
 
 
