@@ -1,4 +1,4 @@
-"""Held-out figures of a finished model: `python -m model.evaluation MODEL SEQUENCES`."""
+"""Print how well a pretrained model predicts held-out words and entities, as JSON."""
 
 import argparse
 import json
@@ -14,11 +14,13 @@ def main(arguments: list[str]) -> int:
     """Print the figures of a model as JSON."""
     parser = argparse.ArgumentParser(prog="python -m model.evaluation", description=__doc__)
     parser.add_argument("model", type=Path, help="folder that pretraining wrote")
-    parser.add_argument("sequences", type=Path, help="folder that BuildSequences wrote")
-    parser.add_argument("--commonest", type=Path, help="file of the mentions' commonest labels")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--rounds", type=int, default=1, help="how often every sequence is masked")
-    parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time")
+    parser.add_argument("sequences", type=Path, help="folder of BuildSequences")
+    parser.add_argument("--commonest", type=Path, help="commonest.arrow of Pretrain, for a second baseline")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="times that each sequence is masked (default: 1)"
+    )
+    parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time (default: 8)")
     options = parser.parse_args(arguments)
     try:
         module = read_pretrained(options.model).to(resolve_device(options.device))

@@ -1,4 +1,4 @@
-"""Any artefact as readable text: `python -m pipeline.look PATH ...`, a work directory, a stage's folder or a file.
+"""Show artefacts as text: a work directory, a stage's folder, or a file.
 
 python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
 python -m pipeline.look work --name Paris     the pages that a name can stand for
@@ -277,8 +277,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "paths", nargs="+", help="a work directory, a stage's folder, or one Parquet, Arrow or text file"
     )
-    parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default 3)")
-    parser.add_argument("--table", help="show this table alone")
+    parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
+    parser.add_argument("--table", help="show only the table of this name")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")
     parser.add_argument("--title", help="of a mention table, show the page that this title ends at")

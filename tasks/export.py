@@ -10,10 +10,17 @@ from tasks.serving.export import export
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a fine-tuned model's folder and the one to write."""
-    parser = argparse.ArgumentParser(prog="python -m tasks.export", description="Export for transformers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tasks.export", description="Export a fine-tuned model for transformers."
+    )
     parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of FineTune")
-    parser.add_argument("output", type=Path, help="folder to write")
-    parser.add_argument("--entity-vocab", type=Path, help="titles of the entities, where the task takes any")
+    parser.add_argument("output", type=Path, help="new or empty folder")
+    parser.add_argument(
+        "--entity-vocab",
+        type=Path,
+        metavar="FILE",
+        help="entity_vocab.json, if the model takes Wikipedia's entities",
+    )
     options = parser.parse_args(arguments)
     try:
         export(options.folder, options.output, entity_vocab=options.entity_vocab)

@@ -30,7 +30,7 @@ from tasks.serving.streams import (
 
 def make_parser() -> argparse.ArgumentParser:
     """What the command line takes."""
-    what = "Ask a fine-tuned model; questions come by stdin."
+    what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(
         "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
@@ -40,42 +40,47 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help="plain text for ner: each FILE is a document or, without any, each line of stdin",
+        help="read plain text (ner only): each FILE is a document; without FILE, each line of stdin is one",
     )
     parser.add_argument(
         "--language",
         default="en",
-        help="the wiki's code of the language of --text, by which sentences are found (general rules: one that is not "
-        f"known; {NO_LANGUAGE}: a line is one; default: %(default)s)",
+        metavar="CODE",
+        help="language of --text, whose rules split sentences; an unknown code gets general rules, and with "
+        f"{NO_LANGUAGE} each line is a sentence (default: %(default)s)",
     )
     parser.add_argument(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="of answers: lines of JSON or, for ner, CoNLL columns, brat's files, an HTML page (default: %(default)s)",
+        help="write JSON lines or, for ner, CoNLL columns, brat's files, or an HTML page (default: %(default)s)",
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="folder to write for --format brat")
     parser.add_argument(
         "--top",
         type=positive,
         metavar="K",
-        help="tell the probabilities of the K likeliest classes, of each entity for ner; questions: the K best answers",
+        help="give the probabilities of the K likeliest classes (ner: of each entity); questions: the K best answers",
     )
     add_on_error(parser)
     parser.add_argument(
         "--mentions",
         type=Path,
-        help="folder of BuildMentionTable, which finds the entities of questions and texts",
+        metavar="DIR",
+        help="folder of BuildMentionTable, which finds the entities of questions and texts (extractive_qa)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument(
         "--tokens-per-batch",
         type=int,
         default=TOKENS_PER_BATCH,
-        help=f"words and entities computed at once; 0: {BATCH_SIZE} inputs (default: %(default)s)",
+        help=f"number of words and entities computed at once; 0: {BATCH_SIZE} inputs (default: %(default)s)",
     )
     parser.add_argument(
-        "--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)"
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="number format of matrix products (default: float32)",
     )
     return parser
 

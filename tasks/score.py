@@ -31,28 +31,30 @@ OPTIONS = {
     "ner": {
         "--tag-column": (
             "tag_column",
-            "where GOLD has the tags: a column's number (from 1, or -1 for the last) or its name in the first line, a "
-            "field of JSON or a table, a key in MISC of CoNLL-U; else the last column, ner_tags or NER",
+            "where the gold file has its tags: a column's number (from 1, or -1 for the last) or its name in the first "
+            "line, a field of JSON or a table, or a key in MISC of CoNLL-U (default: the last column, ner_tags or NER)",
         ),
-        "--predicted-column": ("predicted_column", "the same of PREDICTIONS"),
+        "--predicted-column": ("predicted_column", "where the predictions have their tags, likewise"),
     },
     "entity_typing": {
-        "--labels": ("labels", "file with the types that are scored; else the nine general ones")
+        "--labels": ("labels", "file with the types to score (default: the nine general ones)")
     },
     "relation_classification": {
-        "--negative-label": ("negative", "the class that is not scored; else no_relation or Other")
+        "--negative-label": ("negative", "class that is not scored (default: no_relation or Other)")
     },
 }
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line, with a subcommand for each task."""
-    whole = argparse.ArgumentParser(prog="python -m tasks.score", description="Scores without a model.")
+    whole = argparse.ArgumentParser(
+        prog="python -m tasks.score", description="Score predictions without a model."
+    )
     commands = whole.add_subparsers(dest="task", required=True)
     for task in SCORES:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
         command.add_argument("gold", type=Path, help="file with the right answers")
-        command.add_argument("predictions", type=Path, help="file with those to score")
+        command.add_argument("predictions", type=Path, help="file with the answers to score")
         for flag, (keyword, help_text) in OPTIONS.get(task, {}).items():
             command.add_argument(flag, dest=keyword, default="", help=help_text)
     return whole

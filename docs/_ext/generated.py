@@ -229,7 +229,9 @@ def option_rows(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
         default = code(action.default) if has_default and action.option_strings else ""
         if action.required and action.option_strings:
             default = "required"
-        text = re.sub(r" ?\(default: [^)]*(\)s)?\)$", "", action.help or "")
+        text = action.help or ""
+        if has_default:  # it has a column
+            text = re.sub(r" ?\(default: [^)]*(\)s)?\)$", "", text)
         text = text % {**vars(action), "prog": parser.prog} if "%" in text else text
         yield [code(name + values), cell(default), cell(text)]
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line: `check` and `export`."""
-    parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m model.hf", description="Compare models with transformers, or export them to it."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser(
         "check",
-        help="compare a LUKE, RoBERTa or BERT folder in both implementations; exit status 3: the encoder alone, equal",
+        help="compare the outputs of a LUKE, RoBERTa or BERT with transformers' (exit status 0: equal, 1: different, "
+        "3: encoder equal, head not compared)",
     )
     check.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers")
     export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
@@ -21,8 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("output", type=Path, help="folder to write")
     words = "folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)"
     add("--tokenizer", type=Path, required=True, help=words)
-    add("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
-    add("--lite", action="store_true", help="keep only the special entities")
+    add("--entity-vocab", type=Path, required=True, help="entity_vocab.json or entity_vocab.tsv")
+    add("--lite", action="store_true", help="keep only the special entities, such as [MASK]")
     add("--statistics", type=Path, help="statistics.json of the sequences, for the model card")
     return parser
 

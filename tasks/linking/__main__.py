@@ -28,11 +28,14 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia."
     )
     commands = whole.add_subparsers(required=True)
-    add_link(commands.add_parser("link", help="find the pages that documents mention"))
-    add_serve(commands.add_parser("serve", help="link documents that come over HTTP"))
-    add_score(commands.add_parser("score", help="compare answers with gold documents"))
-    add_calibrate(commands.add_parser("calibrate", help="choose how sure link is, on documents with titles"))
-    add_convert(commands.add_parser("convert", help="write documents of any format as JSON lines"))
+    for name, add, text in (
+        ("link", add_link, "Link the mentions of documents to Wikipedia's pages."),
+        ("serve", add_serve, "Link documents over HTTP."),
+        ("score", add_score, "Compare answers with gold documents."),
+        ("calibrate", add_calibrate, "Fit probabilities and a threshold to documents with titles."),
+        ("convert", add_convert, "Write documents of any format as JSON lines."),
+    ):
+        add(commands.add_parser(name, help=text, description=text))
     return whole
 
 

@@ -33,8 +33,8 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=ON_ERROR,
         default=ON_ERROR[0],
-        help="what cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
-        "skip it, with counts on stderr; or stop there (default: %(default)s)",
+        help="at an input without an answer: report writes {error, line} in its place and ends with status 1, skip "
+        "counts it on stderr, stop ends there (default: %(default)s)",
     )
 
 

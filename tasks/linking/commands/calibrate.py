@@ -27,21 +27,24 @@ def add_calibrate(command: argparse.ArgumentParser) -> None:
     add_method(command)
     add_document_errors(command)
     command.add_argument(
-        "--documents", type=Path, required=True, help="documents with titles, in any of the formats"
+        "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
     )
     command.add_argument(
-        "--output", type=Path, required=True, help="the file for link --calibration, such as calibration.json"
+        "--output",
+        type=Path,
+        required=True,
+        help="file to write for link --calibration, such as calibration.json",
     )
     command.add_argument(
         "--own-links",
         action="store_true",
-        help="the documents are pages of the table's dump: what each links itself does not count for it",
+        help="the documents are pages of the table's dump: remove each page's own links from the counts",
     )
     command.add_argument(
         "--min-probability",
         type=share,
         metavar="SHARE",
-        help="mentions whose page is less probable are given none (default: that of the best F1)",
+        help="threshold to write: link gives no page to mentions below it (default: the one with the best F1)",
     )
 
 

@@ -23,23 +23,27 @@ def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
     command.set_defaults(run=run_link)
     command.add_argument(
-        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="documents; - or none: those on stdin"
+        "inputs",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help="files of documents; - is stdin (default: stdin)",
     )
     command.add_argument(
         "--input",
         choices=KINDS,
-        help="what a document is: a JSON object a line (id, text, and mentions that are given), a line of text, or a "
-        "file of text (default: JSON where the first line begins with a brace, else a line of text)",
+        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
+        "text (default: json if the first line begins with a brace, else lines)",
     )
     command.add_argument(
-        "--find-mentions", action="store_true", help="find mentions, also where a document brings its own"
+        "--find-mentions", action="store_true", help="find mentions even if a document brings its own"
     )
     command.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
     command.add_argument(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="of answers: lines of JSON, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
+        help="write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
     )
     add_on_error(command)
     add_recognition(command)

@@ -29,26 +29,23 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
     command.add_argument(
         "--mentions",
         type=Path,
+        metavar="DIR",
         help="folder of BuildMentionTable"
-        + ("" if required else ": titles go through its redirects, and candidates are counted"),
+        + ("" if required else ": resolves titles by its redirects, and counts candidates"),
     )
     command.set_defaults(wants_table=required)
     command.add_argument(
         "--workdir",
         metavar="DIR",
-        help="a work directory, whose newest mention table is taken"
-        + (
-            ", with its contexts, exported model and calibration, as far as they are there"
-            if required
-            else ""
-        ),
+        help="work directory that has the mention table"
+        + (", contexts, exported model and calibration: those that are there are used" if required else ""),
     )
     command.add_argument(
         "--most-candidates",
         type=positive,
         default=MOST,
         metavar="N",
-        help="how many pages a mention can stand for: the commonest ones (default: %(default)s)",
+        help="maximum number of candidates of a mention, the most common ones (default: %(default)s)",
     )
 
 
@@ -58,8 +55,8 @@ def add_document_errors(command: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="a mention with a wrong place or title, or a line that is no document: stop there, or leave out the "
-        "mention or the document, and say so on stderr (default: %(default)s)",
+        help="at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
+        "document and report it on stderr (default: %(default)s)",
     )
 
 
@@ -69,30 +66,35 @@ def add_method(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--model",
         type=Path,
-        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json; "
-        "without one the commonest candidate is the answer",
+        metavar="DIR",
+        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json "
+        "(default: no model; the most common candidate is the answer)",
     )
     command.add_argument(
         "--contexts",
         type=Path,
-        help="folder of BuildContexts: the words and other mentions of the document count beside the prior",
+        metavar="DIR",
+        help="folder of BuildContexts: the document's words and other mentions count, too",
     )
     command.add_argument(
-        "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"
+        "--tokenizer",
+        type=Path,
+        metavar="DIR",
+        help="folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
     )
     command.add_argument(
         "--global",
         dest="is_global",
         action="store_true",
-        help="the model answers one mention after the other, the surest first, and reads the pages that it has chosen: "
-        "slower (default: all mentions at once)",
+        help="answer the surest mention first, and let the model read its page for the next; slower (default: answer "
+        "all mentions at once)",
     )
-    command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     command.add_argument(
         "--tokens-per-batch",
         type=positive,
         default=TOKENS_PER_BATCH,
-        help="words and entities computed at once (default: %(default)s)",
+        help="number of words and entities computed at once (default: %(default)s)",
     )
 
 
@@ -102,12 +104,13 @@ def add_recognition(command: argparse.ArgumentParser) -> None:
         "--ner",
         type=Path,
         metavar="DIR",
-        help="folder of a fine-tuned model of ner, which finds the mentions in place of the table's names",
+        help="folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found)",
     )
     command.add_argument(
         "--language",
-        help="the wiki's code of the texts' language, by which --ner finds sentences (general rules: one that is not "
-        f"known; {NO_LANGUAGE}: a line is one; default: that of the table)",
+        metavar="CODE",
+        help="language, such as en, whose rules split sentences for --ner; an unknown code gets general rules, and "
+        f"with {NO_LANGUAGE} each line is a sentence (default: the table's language)",
     )
 
 
@@ -118,20 +121,21 @@ def add_certainty(command: argparse.ArgumentParser) -> None:
         type=share,
         default=MIN_LINK_PROBABILITY,
         metavar="SHARE",
-        help="names that are links less often are not found (default: %(default)s)",
+        help="find only names that are links in at least this share of their occurrences (default: %(default)s)",
     )
     command.add_argument(
         "--min-probability",
         type=share,
         metavar="SHARE",
-        help="mentions whose page is less probable are given none. Of a name that was found, probability times "
-        "link_probability counts; of one that --ner found, times label_probability (default: 0; of mentions that "
-        "documents bring, that of the calibration)",
+        help="give no page to a mention whose page is less probable. The probability is multiplied by link_probability "
+        "for the table's names, and by label_probability for mentions of --ner (default: 0; for a document's own "
+        "mentions the calibration's threshold)",
     )
     command.add_argument(
         "--calibration",
         type=Path,
-        help="what calibrate wrote for this table, model, contexts and way of linking",
+        metavar="FILE",
+        help="output of calibrate with the same --mentions, --most-candidates, --model, --contexts and --global",
     )
 
 

@@ -16,19 +16,19 @@ from tasks.linking.scores import score_files
 def add_score(score: argparse.ArgumentParser) -> None:
     """What is compared, and how."""
     score.set_defaults(run=run_score)
-    score.add_argument("gold", type=Path, help="documents with titles or QIDs, in any of the formats")
-    score.add_argument("predictions", type=Path, help="what link wrote for them")
+    score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
+    score.add_argument("predictions", type=Path, help="output of link for these documents")
     add_table(score, required=False)
     score.add_argument(
         "--leave-out-pages",
         action="store_true",
-        help="leave out documents whose id is the title of a page of the dump, from which a model may know them",
+        help="leave out documents whose id is the title of a page of the dump: the model may have read them",
     )
     score.add_argument(
         "--unknown-titles",
         type=Path,
         metavar="FILE",
-        help="write each gold mention whose page the dump lacks as a line of JSON: its document, place, title and QID",
+        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
     )
     add_document_errors(score)
 
@@ -36,7 +36,9 @@ def add_score(score: argparse.ArgumentParser) -> None:
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """What is converted."""
     convert.set_defaults(run=run_convert)
-    convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
+    convert.add_argument(
+        "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
+    )
     add_document_errors(convert)
 
 

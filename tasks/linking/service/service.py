@@ -53,26 +53,26 @@ def add_service(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="to listen at; 0.0.0.0 lets other machines ask, too (default: %(default)s, this machine alone)",
+        help="address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)",
     )
     serve.add_argument(
-        "--port", type=int, default=PORT, help="to listen at; 0: one that is free (default: %(default)s)"
+        "--port", type=int, default=PORT, help="port to listen at; 0 takes a free one (default: %(default)s)"
     )
     serve.add_argument(
         "--most-bytes",
         type=positive,
         default=MOST_BYTES,
         metavar="N",
-        help="of a request (default: %(default)s)",
+        help="maximum bytes of a request (default: %(default)s)",
     )
     serve.add_argument(
         "--most-documents", type=positive, default=MOST_DOCUMENTS, metavar="N",
-        help="of a request (default: %(default)s)",
+        help="maximum documents of a request (default: %(default)s)",
     )  # fmt: skip
     serve.add_argument(
         "--docs",
         action="store_true",
-        help="a page at /docs to try it, whose script and style the browser fetches from cdn.jsdelivr.net",
+        help="add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net",
     )
 
 
