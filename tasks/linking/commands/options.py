@@ -1,7 +1,6 @@
 """Options that several commands of linking share, and the linker that they describe."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,18 +147,18 @@ def complete(options: argparse.Namespace) -> None:
         if options.wants_table and not options.mentions:
             raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --workdir DIR")
         return
-    finished, taken = finished_stages(options.workdir), {}
+    finished = finished_stages(options.workdir)
+    taken: dict[str, Path] = {}
     for name, (stage, inside) in PARTS.items():
-        if stage in finished and name in options and not getattr(options, name):
-            path = Path(options.workdir, finished[stage], inside)
-            if path.exists() and (
-                name != "calibration" or len(taken) == len(PARTS) - 1 and not options.is_global
-            ):
-                setattr(options, name, path)
-                taken[name] = os.path.join(finished[stage], inside)
+        path = Path(options.workdir, finished.get(stage, ""), inside)
+        # A calibration is for all parts of the work directory together, and for the local way.
+        fits = name != "calibration" or (len(taken) == len(PARTS) - 1 and not options.is_global)
+        if stage in finished and fits and path.exists() and getattr(options, name, path) is None:
+            setattr(options, name, path)
+            taken[name] = path
     if not options.mentions:
         raise ValueError(f"--workdir {options.workdir}: no finished BuildMentionTable there; run it first")
-    print(", ".join(f"{name} {path}" for name, path in taken.items()), file=sys.stderr)
+    print("; ".join(f"{name}: {path}" for name, path in taken.items()), file=sys.stderr)
 
 
 def settings_of(options: argparse.Namespace) -> LinkerSettings:
