@@ -56,6 +56,7 @@ setup(
         "tqdm",
         "transformers>=5.17",
     ],
+    entry_points={"console_scripts": ["luke = workflows.luke:main"]},
     extras_require={
         "dask": DASK,
         "serve": SERVE,

@@ -1,20 +1,33 @@
-"""Print how well a pretrained model predicts held-out words and entities, as JSON."""
+"""Held-out figures of a pretrained model: `python -m model.evaluation WORKDIR`, or MODEL SEQUENCES."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
+from model.files import read_optional
 from model.hf.load import read_pretrained
 from model.pretraining.evaluation import evaluate, open_held_out
 from model.training.loop import resolve_device
 
 
+def of_workdir(workdir: Path) -> tuple[Path, Path]:
+    """The newest pretraining of a work directory, and its sequences. Raises: ValueError where one is missing."""
+    finished = read_optional(workdir / "stages.json")
+    for stage in (wanted := ("Pretrain", "BuildSequences")):
+        if stage not in finished:
+            raise ValueError(
+                f"{workdir}: no finished {stage} there; give a work directory, or MODEL SEQUENCES"
+            )
+    model, sequences = (workdir / finished[stage] for stage in wanted)
+    return model, sequences
+
+
 def main(arguments: list[str]) -> int:
     """Print the figures of a model as JSON."""
     parser = argparse.ArgumentParser(prog="python -m model.evaluation", description=__doc__)
-    parser.add_argument("model", type=Path, help="folder that pretraining wrote")
-    parser.add_argument("sequences", type=Path, help="folder of BuildSequences")
+    parser.add_argument("model", type=Path, help="work directory, or folder that pretraining wrote")
+    parser.add_argument("sequences", type=Path, nargs="?", help="folder of BuildSequences")
     parser.add_argument("--commonest", type=Path, help="commonest.arrow of Pretrain, for a second baseline")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument(
@@ -23,6 +36,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time (default: 8)")
     options = parser.parse_args(arguments)
     try:
+        if not options.sequences:
+            options.model, options.sequences = of_workdir(options.model)
         module = read_pretrained(options.model).to(resolve_device(options.device))
         held_out = open_held_out(options.sequences, options.commonest, options.model)
         figures = evaluate(module, held_out, rounds=options.rounds, batch_size=options.batch_size)

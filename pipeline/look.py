@@ -1,7 +1,13 @@
-"""Print artefacts as readable text: `python -m pipeline.look FOLDER_OR_FILE`."""
+"""Show artefacts as text: a work directory, a stage's folder, or a file.
+
+python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
+python -m pipeline.look work --name Paris     the pages that a name can stand for
+python -m pipeline.look work --title Paris    what is known of a title: where it ends, and its names
+python -m pipeline.look work --page Paris     the text of a page with its links
+python -m pipeline.look work/pages-0b2f3c4d --table paragraphs --rows 5
+"""
 
 import argparse
-import glob
 import json
 import os
 import sys
@@ -95,14 +101,15 @@ def describe_file(path: str, rows: int) -> Iterator[str]:
 
 
 def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
-    """A stage's folder: its manifest, then the first file of each of its tables."""
+    """A stage's folder: its manifest, then the first file of each of its tables; or one table alone."""
     manifest = storage.read_manifest(folder)
     groups: dict[str, list[storage.FileEntry]] = defaultdict(list)
     for entry in manifest.files:
         groups[os.path.dirname(entry.path) or entry.path].append(entry)
     if table and table not in groups:
         raise ValueError(f"{folder}: no table {table!r}; it has {', '.join(sorted(groups))}")
-    yield from describe_manifest(manifest)
+    if not table:
+        yield from describe_manifest(manifest)
     for name, entries in sorted(groups.items()):
         if table in (None, name):
             count = sum(entry.rows or 0 for entry in entries)
@@ -135,15 +142,122 @@ def describe_page(folder: str, page: str) -> Iterator[str]:
         raise ValueError(f"{folder}: no article {page!r}; redirects and rejected pages have no text")
 
 
-def describe(path: str, rows: int, table: str | None = None) -> Iterator[str]:
-    """A stage's folder or a single file."""
+def describe_workdir(workdir: str) -> Iterator[str]:
+    """The newest finished folder of each stage: its size, when it was made, drops, rows, and what is wrong with it."""
+    finished = storage.finished_stages(workdir)
+    sums: dict[str, str] = {}
+    rows = [("stage", "folder", "size", "made (UTC)", "dropped", "kept")]
+    for stage, name in finished.items():
+        siblings = any(other.startswith(f"{stage} (") for other in finished)  # which are shown in its place
+        folder = storage.join(workdir, name)
+        try:
+            manifest = storage.read_manifest(folder)
+            sums[stage] = storage.manifest_sha256(folder)
+        except ValueError as error:
+            rows.append((stage, name, "", "", "", str(error)))
+            continue
+        other = [each for each, sha256 in manifest.inputs.items() if sums.get(each, sha256) != sha256]
+        kept = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.rows.items()))
+        kept += f" | made from another {' and '.join(other)}" if other else ""
+        size, dropped = f"{manifest.total_bytes / 1e6:,.1f} MB", f"{sum(manifest.drops.values()):,}"
+        if not siblings:
+            rows.append((stage, name, size, _made(folder), dropped, kept))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if at in (2, 4) else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _made(folder: str) -> str:
+    """The time at which a stage began, as its run.json says."""
+    try:
+        return str(json.loads(storage.read_bytes(storage.join(folder, "run.json")))["started"])[:16]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def describe_name(folder: str, name: str) -> Iterator[str]:
+    """The pages that a name can stand for, the commonest first. Raises: ValueError where it is never a link."""
+    from pipeline.lookup.mentions import MentionTable
+
+    table = MentionTable(folder)
+    entry = table.get(table.as_named(name)[0])
+    if not entry:
+        raise ValueError(f"{folder}: {name!r} is no link's text")
+    yield (
+        f"{_cell(name)}: {entry.total_links:,} links among {entry.occurrences:,} occurrences, link probability "
+        f"{entry.link_probability:.4f}"
+    )
+    for target in entry.candidates:
+        known = "" if target.entity_id is None else f"  entity {target.entity_id}"
+        yield f"  {target.commonness:7.2%}  {target.link_count:>9,}  {_cell(target.title)}{known}"
+
+
+def describe_title(folder: str, title: str) -> Iterator[str]:
+    """The page that a title ends at, and the links to it. Raises: ValueError where the dump knows no such title."""
+    from pipeline.lookup.mentions import MentionTable
+
+    table = MentionTable(folder)
+    target = table.targets.get(title)
+    if not target:
+        raise ValueError(f"{folder}: no page {title!r}, and no link to one")
+    for name, value in target._asdict().items():
+        yield f"  {name:<9}  {_cell(value)}"
+    yield f"  {'links':<9}  {table.links_to([target.title])[target.title]:,}"
+
+
+def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
+    """The first sequences as words, each mention with its entity's title."""
+    from pipeline.sequences.tokenizer import WordTokenizer
+
+    words = WordTokenizer.load(tokenizer)
+    titles = storage.open_arrow(storage.join(folder, "title_words.arrow")).column("title")
+    shards = storage.read_manifest(folder).paths(folder, "sequences/")
+    found = (row for shard in shards for row in read_table(shard)[2])
+    for number, row in enumerate(islice(found, rows)):
+        ids, parts, at = row["word_ids"], [], 0
+        mentions = sorted(zip(row["entity_starts"], row["entity_ends"], row["entity_ids"], strict=True))
+        for start, end, entity in mentions:
+            title = titles[entity].as_py()
+            if start >= at:
+                parts += [
+                    words.decode(ids[at:start]),
+                    f" [[{words.decode(ids[start:end]).strip()} -> {title}]]",
+                ]
+                at = end
+        parts.append(words.decode(ids[at:]))
+        yield f"- sequence {number}, page {row['page_id']}"
+        yield "  " + " ".join(part.strip() for part in parts).strip().translate(_UNPRINTABLE)
+
+
+def is_workdir(path: str) -> bool:
+    """Return whether a folder is a work directory."""
+    return os.path.isfile(os.path.join(path, storage.STAGES))
+
+
+def of_stage(path: str, stage: str) -> str:
+    """A stage's folder: the path, or the newest of a work directory."""
+    return storage.finished_folder(path, stage) if is_workdir(path) else path
+
+
+def describe(path: str, options: argparse.Namespace) -> Iterator[str]:
+    """What the options ask of a work directory, a stage's folder or a single file."""
+    if options.name is not None:
+        return describe_name(of_stage(path, "BuildMentionTable"), options.name)
+    if options.title is not None:
+        return describe_title(of_stage(path, "BuildMentionTable"), options.title)
+    if options.page is not None:
+        return describe_page(of_stage(path, "ExtractPages"), options.page)
+    if options.tokenizer is not None:
+        return describe_sequences(of_stage(path, "BuildSequences"), options.tokenizer, options.rows)
     if os.path.isfile(path):
-        return describe_file(path, rows)
-    inside = sorted(glob.glob(os.path.join(glob.escape(path), "*", storage.MANIFEST)))
-    if inside and not os.path.exists(os.path.join(path, storage.MANIFEST)):
-        names = ", ".join(os.path.basename(os.path.dirname(each)) for each in inside)
-        raise ValueError(f"{path}: is no stage's folder; name one that is in it: {names}")
-    return describe_folder(path, rows, table)
+        return describe_file(path, options.rows)
+    if is_workdir(path):
+        return describe_workdir(path)
+    return describe_folder(path, options.rows, options.table)
 
 
 def _count(text: str) -> int:
@@ -152,23 +266,38 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m pipeline.look", description=__doc__, allow_abbrev=False)
-    parser.add_argument("paths", nargs="+", help="a stage's folder, or one Parquet, Arrow or text file")
-    parser.add_argument(
-        "--rows", type=_count, default=3, help="number of rows of each table (default: %(default)s)"
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.look",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument(
+        "paths", nargs="+", help="a work directory, a stage's folder, or one Parquet, Arrow or text file"
+    )
+    parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
     parser.add_argument("--table", help="show only the table of this name")
-    parser.add_argument("--page", help="show the whole page of this title or id, in a folder of ExtractPages")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
+    parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")
+    parser.add_argument("--title", help="of a mention table, show the page that this title ends at")
+    parser.add_argument(
+        "--tokenizer", metavar="DIR", help="show sequences as words, with the tokenizer of this folder"
+    )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print what the command line asks for; gives the exit status."""
+    options = make_parser().parse_args(arguments)
     failed = False
     try:
         for number, path in enumerate(options.paths):
             if len(options.paths) > 1:
                 print("\n" * (number > 0) + f"== {path}")
             try:
-                page = options.page and describe_page(path, options.page)
-                for line in page or describe(path, options.rows, options.table):
+                for line in describe(path, options):
                     print(line)
             except (ValueError, pa.ArrowException) as error:
                 print(f"error: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tasks.io.arguments import fine_tuned_folder
 from tasks.serving.export import export
 
 
@@ -13,8 +14,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tasks.export", description="Export a fine-tuned model for transformers."
     )
-    parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of FineTune")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        metavar="MODEL_DIR",
+        help="folder of FineTune, or a work directory, of which the newest fine-tuning is taken",
+    )
     parser.add_argument("output", type=Path, help="new or empty folder")
+    parser.add_argument("--task", default="", help="of a work directory, take the newest one of this task")
     parser.add_argument(
         "--entity-vocab",
         type=Path,
@@ -23,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     try:
-        export(options.folder, options.output, entity_vocab=options.entity_vocab)
+        folder = fine_tuned_folder(options.folder, options.task)
+        export(folder, options.output, entity_vocab=options.entity_vocab)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     print(f"{options.output}: a model for transformers")

@@ -12,7 +12,7 @@ from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import OneFolder, positive, stop
+from tasks.io.arguments import fine_tuned_folder, positive, stop
 from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
@@ -33,7 +33,13 @@ def make_parser() -> argparse.ArgumentParser:
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(
-        "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
+        "folder",
+        type=Path,
+        metavar="MODEL_DIR",
+        help="folder of FineTune or of transformers, or a work directory, of which the newest fine-tuning is taken",
+    )
+    parser.add_argument(
+        "--task", choices=TASKS, default="", help="of a work directory, take the newest one of this task"
     )
     parser.add_argument(
         "--text",
@@ -109,6 +115,7 @@ def answer(options: argparse.Namespace) -> Errors:
         raise ValueError(
             "stdin or stdout is closed; questions come by the one, and answers go to the other: open both"
         )
+    options.folder = fine_tuned_folder(options.folder, options.task)
     annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
     predictor = load(options.folder, device=options.device, annotate=annotate)
     check_ways(predictor, options)

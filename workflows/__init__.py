@@ -6,6 +6,7 @@ base      the parts of every stage
 engines   Beam, Spark, devices, processes
 report    the report's pages
 planning  the time and the space of a run
+luke      the console script
 """
 
 from workflows.base import commandline

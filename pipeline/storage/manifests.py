@@ -153,12 +153,13 @@ def finished_stages(workdir: str) -> dict[str, str]:
 
 
 def finished_folder(workdir: str, stage: str) -> str:
-    """The newest finished folder of a stage. Raises: ValueError where there is none."""
+    """The newest finished folder of a stage, or of the stages whose names begin so. Raises: ValueError without one."""
     found = finished_stages(workdir)
-    if stage not in found:
-        known = f"; finished are {', '.join(found)}" if found else ""
+    names = [name for name in found if name == stage] or [name for name in found if name.startswith(stage)]
+    if not names:
+        known = f"; finished are {', '.join(found)}" if found else "; run it first"
         raise ValueError(f"{workdir}: no finished {stage} there{known}")
-    return join(workdir, found[stage])
+    return join(workdir, found[names[-1]])
 
 
 def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
@@ -167,6 +168,7 @@ def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
     with open(join(workdir, ".stages.lock"), "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = finished_stages(workdir)
-        if before != (after := {**before, **entries}):
+        after = {stage: folder for stage, folder in before.items() if stage not in entries} | entries
+        if list(before.items()) != list(after.items()):
             text = json.dumps(after, indent=1, ensure_ascii=False) + "\n"
             write_bytes(join(workdir, STAGES), text.encode("utf-8", "surrogatepass"))

@@ -2,31 +2,32 @@
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from pipeline.storage import STAGES, finished_stages
+
+# The name of a fine-tuning in the list of finished stages: "FineTune (ner, luke, seed 42)".
+TASK_OF = re.compile(r"(Tuned)?FineTune \(")
 
 
-class OneFolder(argparse.Action):
-    """One folder. A pattern such as `work/mentions-*` may stand for several, which are an error that names them."""
+def fine_tuned_folder(folder: Path, task: str = "") -> Path:
+    """A model's folder; of a work directory that of its newest fine-tuning, of a task where one is named.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "nargs": "+", "type": Path})
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        folders = list(values or ())
-        if len(folders) > 1:
-            parser.error(
-                f"{option_string or self.metavar}: wanted one folder, found {', '.join(map(str, folders))}"
-            )
-        setattr(namespace, self.dest, folders[0])
+    Raises: ValueError where a work directory has none.
+    """
+    if not (folder / STAGES).is_file():
+        return folder
+    found = finished_stages(str(folder))
+    names = [name for name in found if TASK_OF.match(name) and f"({task}" in name]
+    if not names:
+        wanted = f" of {task}" if task else ""
+        raise ValueError(f"{folder}: no finished fine-tuning{wanted} there; run FineTune first")
+    print(f"{names[-1]}: {folder / found[names[-1]]}", file=sys.stderr)
+    return folder / found[names[-1]]
 
 
 def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> None:

@@ -1,19 +1,39 @@
 """The outlook of a command: which stages are done, which would be made anew, and the values that differ."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pipeline import storage
 from workflows.base.stage import Stage, Step
 from workflows.run.tables import TABLES
 from workflows.run.values import options
 
+DONE = "done"
+_MOST_CHARACTERS = 80  # of two values in a line
+Row = tuple[str, str, str, str]  # stage, folder, state, why
+
 
 def table(step: Step) -> str:
     """A line for each stage that a step needs: its folder, done or not, and why it would be made."""
-    stages = [*step.upstream(), *([step] if isinstance(step, Stage) else [])]
+    return _lines(_rows(step))
+
+
+def to_make(step: Step) -> str:
+    """The lines of those stages that would be made."""
+    rows = [row for row in _rows(step) if row[2] != DONE]
+    if not rows:
+        return f"{step.title}: all is done"
+    return f"{step.title} would make:\n{_lines(rows)}"
+
+
+def _rows(step: Step) -> list[Row]:
     newest = storage.finished_stages(step.workdir)
-    rows = [_row(stage, newest.get(stage.title, "")) for stage in stages]
+    stages = [*step.upstream(), *([step] if isinstance(step, Stage) else [])]
+    return [_row(stage, newest.get(stage.title, "")) for stage in stages]
+
+
+def _lines(rows: Sequence[Row]) -> str:
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     return "\n".join(
         f"{name:<{widths[0]}}  {folder:<{widths[1]}}  {state:<{widths[2]}}  {why}".rstrip()
@@ -21,14 +41,14 @@ def table(step: Step) -> str:
     )
 
 
-def _row(stage: Stage, newest: str) -> tuple[str, str, str, str]:
+def _row(stage: Stage, newest: str) -> Row:
     try:
         is_done = stage.complete()
         name = os.path.basename(stage.folder)
     except (ValueError, OSError) as error:
         return stage.title, "", "to make", str(error)
     if is_done:
-        return stage.title, name, "done", ""
+        return stage.title, name, DONE, ""
     return stage.title, name, "to make", "; ".join(reasons(stage, newest))
 
 
@@ -46,13 +66,22 @@ def reasons(stage: Stage, newest: str) -> Iterator[str]:
         return
     if before.version != stage.VERSION:
         yield f"version {stage.VERSION}, was {before.version}"
-    now = stage.bytes_parameters()
-    for name in {**before.parameters, **now}:
-        if (new := now.get(name)) != (old := before.parameters.get(name)):
-            yield f"{_full_name(name)} {_short(new)}, was {_short(old)}"
+    yield from _differences("", before.parameters, stage.bytes_parameters())
     anew = [type(each).__name__ for each in stage.requires().values() if not each.complete()]
     if anew:
         yield f"made from {', '.join(anew)}"
+
+
+def _differences(within: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The values that differ, those of tables one by one."""
+    for name in {**before, **now}:
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences("pretraining." if name == "recipe" else f"{name}.", old, new)
+        elif new != old:
+            full = f"{within}{name}" if within else _full_name(name)
+            values = f"{_text(new)}, was {_text(old)}"
+            yield f"{full} {values}" if len(values) <= _MOST_CHARACTERS else f"{full} differs"
 
 
 def _full_name(name: str) -> str:
@@ -61,6 +90,5 @@ def _full_name(name: str) -> str:
     return f"{homes[0]}.{name}" if len(homes) == 1 else name
 
 
-def _short(value: object) -> str:
-    text = storage.canonical_json(value) if isinstance(value, dict | list) else str(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+def _text(value: object) -> str:
+    return storage.canonical_json(value) if isinstance(value, dict | list) else str(value)

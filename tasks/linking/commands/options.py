@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
+from pipeline.storage import finished_stages
 from tasks.io.arguments import positive, share
 from tasks.linking.candidates import MOST
 from tasks.linking.open import TOKENS_PER_BATCH, LinkerSettings
 from tasks.serving.plain_text import NO_LANGUAGE
 from tasks.serving.streams import AT_ONCE
 
+# What a work directory has of a linker: the stage, and the place in its folder. The calibration is that of all parts.
+PARTS = {
+    "mentions": ("BuildMentionTable", ""),
+    "contexts": ("BuildContexts", ""),
+    "model": ("ExportHuggingFace", "model"),
+    "calibration": ("EvaluateLinking", "calibration/local.json"),
+}
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
@@ -21,9 +29,15 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
         "--mentions",
         type=Path,
         metavar="DIR",
-        required=required,
         help="folder of BuildMentionTable"
         + ("" if required else ": resolves titles by its redirects, and counts candidates"),
+    )
+    command.set_defaults(wants_table=required)
+    command.add_argument(
+        "--workdir",
+        metavar="DIR",
+        help="work directory that has the mention table"
+        + (", contexts, exported model and calibration: those that are there are used" if required else ""),
     )
     command.add_argument(
         "--most-candidates",
@@ -124,8 +138,32 @@ def add_certainty(command: argparse.ArgumentParser) -> None:
     )
 
 
+def complete(options: argparse.Namespace) -> None:
+    """Take from the work directory what the options do not name, and say so.
+
+    Raises: ValueError where there is no mention table.
+    """
+    if not options.workdir:
+        if options.wants_table and not options.mentions:
+            raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --workdir DIR")
+        return
+    finished = finished_stages(options.workdir)
+    taken: dict[str, Path] = {}
+    for name, (stage, inside) in PARTS.items():
+        path = Path(options.workdir, finished.get(stage, ""), inside)
+        # A calibration is for all parts of the work directory together, and for the local way.
+        fits = name != "calibration" or (len(taken) == len(PARTS) - 1 and not options.is_global)
+        if stage in finished and fits and path.exists() and getattr(options, name, path) is None:
+            setattr(options, name, path)
+            taken[name] = path
+    if not options.mentions:
+        raise ValueError(f"--workdir {options.workdir}: no finished BuildMentionTable there; run it first")
+    print("; ".join(f"{name}: {path}" for name, path in taken.items()), file=sys.stderr)
+
+
 def settings_of(options: argparse.Namespace) -> LinkerSettings:
     """Return what the options of `add_method` say, and those of the other functions where a command has them."""
+    complete(options)
     names = ("contexts", "model", "tokenizer", "calibration", "ner", "language")
     parts = {name: str(getattr(options, name, None) or "") for name in names}
     return LinkerSettings(

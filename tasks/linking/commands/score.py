@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.lookup.annotator import Annotator
 from tasks.io.arguments import check_output
 from tasks.linking.candidates import CandidateFinder
-from tasks.linking.commands.options import add_document_errors, add_table, report_skipped
+from tasks.linking.commands.options import add_document_errors, add_table, complete, report_skipped
 from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.scores import score_files
@@ -44,9 +44,12 @@ def add_convert(convert: argparse.ArgumentParser) -> None:
 
 def run_score(options: argparse.Namespace) -> int:
     """Print the scores, and write the gold mentions whose page the dump lacks."""
+    complete(options)
     for name in ("leave_out_pages", "unknown_titles"):
         if getattr(options, name) and not options.mentions:
-            raise ValueError(f"--{name.replace('_', '-')}: the dump's pages are told by --mentions DIR")
+            raise ValueError(
+                f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir"
+            )
     if options.unknown_titles:
         check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
     finder = None

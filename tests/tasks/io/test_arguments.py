@@ -1,22 +1,28 @@
 """Arguments that the command lines share."""
 
 import argparse
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tasks.io.arguments import OneFolder, positive, share, weight
+from tasks.io.arguments import fine_tuned_folder, positive, share, weight
 
 
-def test_one_folder_is_a_path_and_several_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mentions", action=OneFolder)
-    assert parser.parse_args(["--mentions", "a"]).mentions == Path("a")
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--mentions", "a", "b"])
-    assert "--mentions: wanted one folder, found a, b" in capsys.readouterr().err
+def test_the_newest_fine_tuning_of_a_work_directory_is_taken(tmp_path: Path) -> None:
+    assert fine_tuned_folder(tmp_path / "model") == tmp_path / "model", "no work directory"
+    names = {
+        "FineTune (ner, luke, seed 42)": "a",
+        "TunedFineTune (cloze_qa, luke, seed 1)": "b",
+        "BuildSequences": "c",
+    }
+    (tmp_path / "stages.json").write_text(json.dumps(names))
+    assert fine_tuned_folder(tmp_path) == tmp_path / "b"
+    assert fine_tuned_folder(tmp_path, "ner") == tmp_path / "a"
+    with pytest.raises(ValueError, match="no finished fine-tuning of relation_classification"):
+        fine_tuned_folder(tmp_path, "relation_classification")
 
 
 @pytest.mark.parametrize(
