@@ -1,6 +1,7 @@
 """Show artefacts as text: a work directory, a stage's folder, or a file.
 
 python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
+python -m pipeline.look work --stage Pretrain the folder of a stage: its values, drops, and first rows
 python -m pipeline.look work --name Paris     the pages that a name can stand for
 python -m pipeline.look work --title Paris    what is known of a title: where it ends, and its names
 python -m pipeline.look work --page Paris     the text of a page with its links
@@ -245,6 +246,8 @@ def of_stage(path: str, stage: str) -> str:
 
 def describe(path: str, options: argparse.Namespace) -> Iterator[str]:
     """What the options ask of a work directory, a stage's folder or a single file."""
+    if options.stage is not None:
+        path = storage.finished_folder(path, options.stage)
     if options.name is not None:
         return describe_name(of_stage(path, "BuildMentionTable"), options.name)
     if options.title is not None:
@@ -278,6 +281,7 @@ def make_parser() -> argparse.ArgumentParser:
         "paths", nargs="+", help="a work directory, a stage's folder, or one Parquet, Arrow or text file"
     )
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
+    parser.add_argument("--stage", metavar="NAME", help="of a work directory, show this stage's newest folder")
     parser.add_argument("--table", help="show only the table of this name")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")

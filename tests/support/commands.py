@@ -1,4 +1,4 @@
-"""`python` and `luigi` as programs that begin at once: a fork does their work that has imported everything.
+"""`python`, `luigi` and `luke` as programs that begin at once: a fork does their work that has imported everything.
 
 The first command of each module is a new interpreter, as users have it.
 """
@@ -45,11 +45,11 @@ sys.exit(status)
 
 @functools.cache
 def programs() -> Path:
-    """A folder with the two programs, for the front of PATH; they can be used as long as this process lives."""
+    """A folder with the three programs, for the front of PATH; they can be used as long as this process lives."""
     folder = Path(tempfile.mkdtemp(prefix="luke-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     address = str(folder / "server")
-    for name in ("python", "luigi"):
+    for name in ("python", "luigi", "luke"):
         (folder / name).write_text(_CLIENT.format(python=sys.executable, address=address))
         (folder / name).chmod(0o755)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -149,6 +149,11 @@ def _main(words: Sequence[str]) -> None:
         assert commandline.is_luigi_command()
         commandline.prepare(sys.argv[1:])
         sys.exit(luigi_run(sys.argv[1:]))
+    if words[0] == "luke":
+        from workflows import luke
+
+        sys.argv = [*words]
+        sys.exit(luke.main())
     flag, what, *arguments = words[1:]
     sys.argv = [flag, *arguments]
     if flag == "-m":
