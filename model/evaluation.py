@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
     try:
         if not options.sequences:
             options.model, options.sequences = of_workdir(options.model)
+            commonest = options.model / "commonest.arrow"
+            options.commonest = options.commonest or (commonest if commonest.is_file() else None)
         module = read_pretrained(options.model).to(resolve_device(options.device))
         held_out = open_held_out(options.sequences, options.commonest, options.model)
         figures = evaluate(module, held_out, rounds=options.rounds, batch_size=options.batch_size)

@@ -6,6 +6,7 @@ such as the meaning of a drop reason, stands in docs/reference/meanings.toml.
 
 import argparse
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -30,6 +31,7 @@ MEANINGS: dict[str, Any] = tomllib.loads((DOCS / "reference" / "meanings.toml").
 NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
 
 
+@functools.cache
 def stages() -> dict[str, Any]:
     """Every stage that can be run, each behind those that come before it."""
     found = {name: step for name, step in steps().items() if step.__module__.startswith("workflows.")}

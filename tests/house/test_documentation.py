@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,13 +26,18 @@ import pytest
 from tests.support import ROOT
 from tests.support.commands import programs
 from tests.support.stages import MINILM, run_in_process
+from workflows.base.commandline import read_command, stage_of
+from workflows.base.helping import own_parameters
+from workflows.luke import COMMANDS as COMMANDS_OF_LUKE
+from workflows.run.file import change_run, parse_set
+from workflows.run.values import Run, all_options
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import generated  # docs/_ext, which is no package
 
 DOCS = ROOT / "docs"
 MADE = ("docs/reference/stages/", "docs/results/", "docs/reference/commands.md", "docs/reference/calls.md")
-MADE += ("docs/reference/presets.md", "docs/reference/folders.md")
+MADE += ("docs/reference/run.md", "docs/reference/folders.md")
 PAGES = [
     path
     for path in [
@@ -45,21 +51,7 @@ PAGES = [
 COMMANDS, DATA_FORMATS = ("sh", "python"), ("text", "json", "toml", "ini", "{image}", "{toctree}")
 NEEDS = ("network", "GPU", "data", "cluster", "time")
 # Programs of the system, or of packages; ours are checked further.
-PROGRAMS = [
-    ".",
-    "cp",
-    "curl",
-    "docker",
-    "echo",
-    "head",
-    "hf",
-    "ls",
-    "mkdir",
-    "pip",
-    "rm",
-    "tensorboard",
-    "xargs",
-]
+PROGRAMS = [".", "cp", "curl", "docker", "echo", "head", "hf", "ls", "mkdir", "pip", "tensorboard"]
 MEANINGS = generated.MEANINGS
 
 
@@ -126,9 +118,12 @@ def commands(block: Block) -> Iterator[list[str]]:
 def check_command(words: list[str]) -> None:
     """Raises: AssertionError or ValueError for a command that ours would refuse, or that nobody knows."""
     program, *arguments = words
-    if program == "luigi":
-        assert arguments[:2] == ["--module", "workflows"]
-        check_luigi(arguments[2:])
+    if program == "luke" and arguments[0] == "run":
+        check_stage(arguments[1:])
+    elif program == "luke":
+        module, *before = COMMANDS_OF_LUKE[arguments[0]]
+        is_workdir = arguments == ["look", "work", "--sequences"]  # which alone is not that module's
+        check_module(module.removesuffix(".__main__"), [*before, *arguments[1 : 2 if is_workdir else None]])
     elif program == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         assert re.search(rf"^{arguments[0]}:", makefile, re.M), arguments
@@ -140,18 +135,11 @@ def check_command(words: list[str]) -> None:
         assert program in PROGRAMS, words
 
 
-def check_luigi(arguments: list[str]) -> None:
-    from luigi.cmdline_parser import CmdlineParser
-
-    from workflows.base import commandline
-
-    if "--help" in arguments:
-        assert arguments[0] in generated.stages()
-        return
-    flags, stage = commandline._flags_and_stage(arguments)
-    assert set(flags) <= set(commandline._known_flags(stage)), (stage, flags)
-    with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
-        parser.get_task_obj()
+def check_stage(arguments: list[str]) -> None:
+    command = read_command(arguments)
+    command.begin = command.begin if Path(command.begin).is_file() else ""  # readers write their own
+    command.is_dry = True
+    stage_of(command)
 
 
 def check_module(module: str, arguments: list[str]) -> None:
@@ -176,9 +164,10 @@ def test_commands_are_ones_that_there_are(block: Block) -> None:
 
 def test_a_wrong_command_is_noticed() -> None:
     for text in (
-        "luigi --module workflows BuildSequences --no-such-thing 1",
-        "luigi --module workflows BuildSequences --profile old",
-        "python -m pipeline.look work --no-such-thing",
+        "luke run BuildSequences --no-such-thing 1",
+        "luke run BuildSequences --set corpus.no_such_thing=1",
+        "luke look work --no-such-thing",
+        "python -m model.hf --no-such-thing",
         "make nothing",
         "nobody-knows-it",
     ):
@@ -191,15 +180,18 @@ def test_a_wrong_command_is_noticed() -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(demo_corpus: Path, tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
+def demo(demo_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work directory with the demo's stages up to the export, where pretraining has a few steps."""
     from workflows import ExportHuggingFace
 
     folder = tmp_path_factory.mktemp("documentation")
     others = shutil.ignore_patterns("contexts-*", "documents-*", "linked-*", "tokenizer-*")
     shutil.copytree(demo_corpus, folder / "work", ignore=others)
-    settings = {"preset": "demo", "base_model": str(MINILM), "held_out": 0.05}
-    run_in_process(ExportHuggingFace(dump="demo", workdir=str(folder / "work"), **settings))
+    # As many steps as give the answers that the documentation shows.
+    short = {"base_model": MINILM, "steps": 12, "warmup_steps": 1, "checkpoint_every": 6}
+    changes = [parse_set(f"pretraining.{name}={value}") for name, value in short.items()]
+    run = change_run(str(folder / "work"), changes, str(ROOT / "examples" / "runs" / "demo.toml"))
+    run_in_process(ExportHuggingFace(settings=run))
     return folder
 
 
@@ -257,7 +249,7 @@ def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
 
 def is_answer(block: Block, following: Block) -> bool:
     """Whether a block shows what the one above it prints, which links a text."""
-    return following.language == "json" and "tasks.linking link" in block.text
+    return following.language == "json" and "luke link" in block.text
 
 
 def check_answer(shown: Block, printed: str) -> None:
@@ -423,13 +415,18 @@ def test_every_table_is_on_its_stages_page() -> None:
                 assert f"| `{field.name}` | `{generated.type_name(field.type)}` |" in page
 
 
-def test_every_stage_has_a_page_with_its_parameters() -> None:
+def test_the_run_files_page_has_every_field_and_stages_pages_what_is_their_own() -> None:
+    made = generated.run_page()
+    for table, name, option in all_options():
+        assert f"\n## {table}\n" in made
+        assert f"| `{name}` | {generated.cell(option.kind.wanted)} |" in made, f"[{table}] {name}"
     for name, stage in generated.stages().items():
-        page = generated.stage_page(name, stage)
-        for parameter, _ in stage.get_params():
-            assert f"| `--{parameter.replace('_', '-')}` |" in page
-        for row in generated.parameter_rows(stage):
-            assert row[2], f"{name} {row[0]}: no description"
+        assert all(f"| `{flag}` |" in generated.stage_page(name, stage) for flag in own_parameters(stage))
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=str)
+def test_run_files_that_are_shown_are_ones(block: Block) -> None:
+    Run.of_tables(tomllib.loads(block.text), workdir="", source=str(block))
 
 
 def test_the_readme_lists_every_stage() -> None:
@@ -448,7 +445,7 @@ def test_the_picture_names_stages() -> None:
 
 def test_the_reference_can_be_made() -> None:
     made = generated.pages()
-    for name in ("reference/commands.md", "reference/calls.md", "reference/presets.md", "results/index.md"):
+    for name in ("reference/commands.md", "reference/calls.md", "reference/run.md", "results/index.md"):
         assert len(made[name]) > 500
     for module in MEANINGS["commands"]["modules"]:
         assert f"## python -m {module}" in made["reference/commands.md"], module

@@ -1,5 +1,6 @@
 """A run: the tables of a run file as values, those that are left open by its preset."""
 
+import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -54,7 +55,11 @@ class Run:
 
     def to_json(self) -> str:
         """All values as a text, from which `from_json` makes the same run."""
-        return json.dumps(self.tables(), sort_keys=True)
+        return self._text
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return json.dumps(self.tables(), sort_keys=True)  # Luigi asks for it thousands of times
 
     @classmethod
     def from_json(cls, text: str) -> "Run":

@@ -151,8 +151,9 @@ def complete(options: argparse.Namespace) -> None:
     taken: dict[str, Path] = {}
     for name, (stage, inside) in PARTS.items():
         path = Path(options.workdir, finished.get(stage, ""), inside)
-        # A calibration is for all parts of the work directory together, and for the local way.
-        fits = name != "calibration" or (len(taken) == len(PARTS) - 1 and not options.is_global)
+        # A calibration is for all parts of the work directory together, for the local way and the default's candidates.
+        is_default = not getattr(options, "is_global", False) and options.most_candidates == MOST
+        fits = name != "calibration" or (len(taken) == len(PARTS) - 1 and is_default)
         if stage in finished and fits and path.exists() and getattr(options, name, path) is None:
             setattr(options, name, path)
             taken[name] = path
