@@ -84,16 +84,18 @@ def of_stage(stage: type[Step]) -> str:
     lines = [f"luigi --module workflows {name} [flags]", "", inspect.getdoc(stage) or ""]
     if before := stages_before(stage):
         lines += ["", *_wrapped(f"Runs before it, where they are not done: {', '.join(before)}.", 0)]
-    lines += [
-        "",
-        "The run stands in WORKDIR/run.toml. These flags change it, and later commands remember them:",
-    ]
     parameters = dict(stage.get_params())
-    texts = {each: str(parameters[own].description) for each, own in own_parameters(stage).items()}
-    texts |= GENERAL
-    texts |= {each: _said(*of) for each, of in run_flags(stage).items()}
-    for each, text in texts.items():
-        lines += _entry(each, text)
+    own = {each: str(parameters[of].description) for each, of in own_parameters(stage).items()}
+    for head, texts in (
+        ("These flags are about this command alone:", {**own, **GENERAL}),
+        (
+            "These change WORKDIR/run.toml, as --set does, and later commands remember them:",
+            {each: _said(*of) for each, of in run_flags(stage).items()},
+        ),
+    ):
+        lines += ["", *_wrapped(head, 0)]
+        for each, text in texts.items():
+            lines += _entry(each, text)
     lines += ["", "Fields of the tables that it reads, for --set and for the file, which explains each:"]
     for table in TABLES:
         if table in stage.TABLES:
