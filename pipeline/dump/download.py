@@ -127,7 +127,7 @@ def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
     if len(sources) != 1:
         raise ValueError(
-            f"{site}/{wiki}/{date}: holds no finished {table}; pass --page-props FILE, or --page-props none to go on "
+            f"{site}/{wiki}/{date}: holds no finished {table}; give corpus.page_props, or none for it, to go on "
             "without"
         )
     return sources[0]

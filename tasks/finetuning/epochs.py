@@ -66,7 +66,12 @@ class EpochTraining:
         self.optimizer = optimizer_of(self.run)
         self.restore()
         per_epoch, total = self.run.steps_per_epoch, self.run.hyperparameters.epochs
-        self.saved_at = self.told_at = time.monotonic()
+        self.saved_at = self.told_at = self.begun_at = time.monotonic()
+        self.first = len(self.history)
+        inputs = len(self.run.features["train"].items)
+        examples = len(self.run.datasets["train"].examples)
+        text = "fine-tuning: %d examples make %d inputs; %d steps in %d epochs"
+        logger.info(text, examples, inputs, total * per_epoch - self.first, total - len(self.epochs))
         with (
             on_sigterm() as self.stop,
             tqdm(
@@ -120,7 +125,12 @@ class EpochTraining:
         if self.bar.disable and now - self.told_at >= _TELL_SECONDS:
             self.told_at = now
             text = ", ".join(f"{name} {value}" for name, value in shown.items())
-            logger.info("fine-tuning: step %d of %d, %s", step + 1, self.bar.total, text)
+            total = int(self.bar.total or 0)
+            done, left = step + 1 - self.first, total - step - 1
+            minutes = left * (now - self.begun_at) / done / 60
+            logger.info(
+                "fine-tuning: step %d of %d, %s, %.0f minutes left", step + 1, self.bar.total, text, minutes
+            )
         is_late = 0 < self.checkpoint_minutes <= (now - self.saved_at) / 60
         if (self.stop.is_made or is_late) and step + 1 < end:
             self.save()

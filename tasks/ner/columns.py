@@ -77,6 +77,11 @@ class ColumnFile:
     def sentences(self) -> tuple[Sentence, ...]:
         return tuple(sentence for document in self.documents for sentence in document.sentences)
 
+    @property
+    def examples(self) -> tuple[Sentence, ...]:
+        """The sentences, by the name that every task has for what a split holds."""
+        return self.sentences
+
 
 @dataclass(frozen=True)
 class Line:
