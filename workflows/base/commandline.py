@@ -162,7 +162,7 @@ def read_command(arguments: Sequence[str]) -> Command:
             command.own[own[flag]] = value or "true"
         elif flag in of_run:
             table, name = of_run[flag]
-            command.changes.append(Change(table, name, "", value, f"{flag} {value}"))
+            command.changes.append(Change(table, name, "", value, flag))
         elif flag in luigis:
             command.luigis += [f"{flag}={value}"] if value else [flag]
         else:

@@ -142,7 +142,7 @@ class BuildEntityVocab(SparkStage):
         super().check_needs()
         if self.corpus.missing_pages == AUTO and not self.takes_missing_pages() and self._is_a_part():
             logger.warning(
-                "corpus.dump %s is small: if it is a part of a Wikipedia, most links end at pages that it lacks; they can be "
+                "corpus.dump %s is small: if it is a part of a wiki, most links end at pages that it lacks; they can be "
                 "entities with --set corpus.missing_pages=in",
                 self.corpus.dump,
             )
