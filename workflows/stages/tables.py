@@ -142,8 +142,8 @@ class BuildEntityVocab(SparkStage):
         super().check_needs()
         if self.corpus.missing_pages == AUTO and not self.takes_missing_pages() and self._is_a_part():
             logger.warning(
-                "corpus.dump %s is small: if it is a part of a wiki, most links end at pages that it lacks; they can be "
-                "entities with --set corpus.missing_pages=in",
+                "corpus.dump %s is small: if it is a part of a wiki, most links end at pages that it lacks; "
+                "--set corpus.missing_pages=in lets these be entities",
                 self.corpus.dump,
             )
         from pipeline.lookup.entities import EntityVocab
