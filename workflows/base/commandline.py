@@ -104,6 +104,7 @@ def prepare(arguments: list[str]) -> None:
             print(outlook.table(stage))
             raise SystemExit(0)
         stage.check_machine()
+        change_run(command.workdir, command.changes, command.begin)  # a command that cannot begin changes nothing
         if stage.complete():
             logger.info("%s is complete: %s", type(stage).__name__, stage.where)
     except (ValueError, OSError) as error:
@@ -118,7 +119,7 @@ def stage_of(command: Command) -> Step:
     Raises: ValueError for a value that is wrong.
     """
     stage = steps()[command.stage]
-    run = change_run(command.workdir, command.changes, command.begin, writes=not command.is_dry)
+    run = change_run(command.workdir, command.changes, command.begin, writes=False)
     parameters = {}
     for name, parameter in stage.get_params():
         if name in command.own:
