@@ -121,7 +121,7 @@ def find(numbers: Integers, ids: Integers) -> tuple[Integers, NDArray[np.bool_]]
 
 
 def is_repeated(numbers: Integers) -> NDArray[np.bool_]:
-    """Whether each number has stood before it."""
+    """Return whether each number has stood before it."""
     repeated = np.ones(len(numbers), np.bool_)
     repeated[np.unique(numbers, return_index=True)[1]] = False
     return repeated

@@ -153,7 +153,7 @@ class PageProps:
 
 
 def _unescape(text: bytes) -> bytes:
-    """What a quoted text stands for; `\\%` and `\\_` stay, as in MySQL."""
+    """Return a quoted text without its escapes; `\\%` and `\\_` stay, as in MySQL."""
     if b"\\" not in text and b"'" not in text:
         return text
     return _ESCAPE.sub(_meaning, text)

@@ -156,7 +156,7 @@ def _follow_parent() -> None:
 
 
 def check_worker_thread() -> None:
-    """Whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+    """Check that this version of Beam names the threads of its workers as `_end_with_worker` expects it.
 
     Raises:
         ValueError: it does not, and a dead worker would be waited for until the end of days.

@@ -33,7 +33,7 @@ _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the sequences of a block.
+    """All that decides the sequences of a block.
 
     Attributes:
         tokenizer: the tokenizer's folder.

@@ -38,7 +38,7 @@ class Entities:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user wants of the vocabulary.
+    """The user's choice of a vocabulary.
 
     Attributes:
         given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
