@@ -24,6 +24,7 @@ TINY = replace(
     intermediate_size=24,
     max_position_embeddings=40,
 )
+STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5) -> Batch:
@@ -50,6 +51,23 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     labels = torch.where(entity_mask & (torch.rand(size, entities) < 0.7), labels, -100)
     labels[3, 0] = 4
     return Batch(word_ids, word_mask, ids, positions, entity_mask, word_labels, labels)
+
+
+def still_batches() -> dict[str, Batch]:
+    """Batches for STILL: with entities in every sequence, in all but one, in none, and of one sequence."""
+    torch.manual_seed(0)
+    batch = random_batch(STILL)
+    of_entities = ("entity_mask", "entity_positions", "entity_labels")
+    less = {name: getattr(batch, name).clone() for name in of_entities}
+    for tensor, nothing in zip(less.values(), (False, -1, IGNORED), strict=True):
+        tensor[1] = nothing
+    columns = {name: value[:1] for name, value in vars(batch).items() if value is not None}
+    return {
+        "padding on either side": batch,
+        "a sequence without entities": replace(batch, **less),
+        "no entities at all": random_batch(STILL, entities=0),
+        "one sequence": Batch(**columns),
+    }
 
 
 def flat_of(batch: Batch) -> FlatBatch:

@@ -80,27 +80,6 @@ def test_entity_input_is_the_paper_s_sum() -> None:
             torch.testing.assert_close(output[row], normed, atol=1e-5, rtol=1e-5)
 
 
-def test_padding_changes_nothing() -> None:
-    torch.manual_seed(0)
-    module = LukeModel(replace(TINY, use_entity_aware_attention=True)).eval()
-    batch = random_batch()
-    with torch.no_grad():
-        words, entities = module(batch)
-        # Row 1 is padded on its left, where entity positions count the padding: nothing to compare it with.
-        for row in (0, 2, 3):
-            word_mask, entity_mask = batch.word_mask[row], batch.entity_mask[row]
-            alone = Batch(
-                batch.word_ids[row : row + 1, word_mask],
-                torch.ones(1, int(word_mask.sum()), dtype=torch.bool),
-                batch.entity_ids[row : row + 1, entity_mask],
-                batch.entity_positions[row : row + 1, entity_mask],
-                torch.ones(1, int(entity_mask.sum()), dtype=torch.bool),
-            )
-            alone_words, alone_entities = module(alone)
-            torch.testing.assert_close(alone_words[0], words[row, word_mask], atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(alone_entities[0], entities[row, entity_mask], atol=1e-5, rtol=1e-5)
-
-
 def test_keep_entities_takes_rows_in_order() -> None:
     torch.manual_seed(0)
     module = LukeModel(TINY).eval()
@@ -139,18 +118,6 @@ def test_too_long_input_is_refused() -> None:
     words = torch.zeros(1, TINY.max_words + 1, dtype=torch.int64)
     with pytest.raises(ValueError, match=r"word_ids has 39 words, but the model has positions for 38"):
         LukeModel(TINY)(Batch(words, torch.ones_like(words, dtype=torch.bool)))
-
-
-def test_batch_refuses_shapes_that_do_not_fit() -> None:
-    ids = torch.zeros(2, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match=r"word_mask has shape \(2, 4\), but its ids want \(2, 3\)"):
-        Batch(ids, torch.ones(2, 4, dtype=torch.bool))
-    with pytest.raises(ValueError, match="come together"):
-        Batch(ids, torch.ones(2, 3, dtype=torch.bool), entity_ids=ids)
-    with pytest.raises(ValueError, match=r"entity_positions has shape \(2, 1, 4\)"):
-        Batch(
-            ids, ids > -1, entity_ids=ids, entity_positions=torch.zeros(2, 1, 4).long(), entity_mask=ids > -1
-        )
 
 
 @pytest.fixture(params=[False, True], ids=["original", "entity-aware"])
