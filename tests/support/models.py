@@ -120,6 +120,12 @@ def transformers_pair(config: LukeConfig) -> tuple[LukeModel, torch.nn.Module]:
 
 
 def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None]:
+    output = theirs(**transformers_inputs(batch))
+    return output.last_hidden_state, output.entity_last_hidden_state
+
+
+def transformers_inputs(batch: Batch) -> dict[str, torch.Tensor]:
+    """What transformers' models are given of a batch, without labels."""
     inputs = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
     if batch.entity_ids is not None:
         inputs |= {
@@ -127,8 +133,7 @@ def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tenso
             "entity_attention_mask": batch.entity_mask.long(),
             "entity_position_ids": batch.entity_positions,
         }
-    output = theirs(**inputs)
-    return output.last_hidden_state, output.entity_last_hidden_state
+    return inputs
 
 
 def shake(module: torch.nn.Module) -> torch.nn.Module:

@@ -22,7 +22,14 @@ from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.model.hf.test_card import answer
 from tests.support import ROOT
-from tests.support.models import TINY, luke_of_transformers, random_batch, save_tied, shake
+from tests.support.models import (
+    TINY,
+    luke_of_transformers,
+    random_batch,
+    save_tied,
+    shake,
+    transformers_inputs,
+)
 
 TITLES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Beyoncé": 3, "Los Angeles": 4, "東京": 5}
 
@@ -86,14 +93,7 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
 @torch.no_grad()
 def outputs(theirs: Any, ours: LukeForPretraining, batch: Batch) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """What transformers' model says of a batch, and our logits of words and of entities."""
-    assert batch.entity_mask is not None
-    found = theirs(
-        input_ids=batch.word_ids,
-        attention_mask=batch.word_mask.long(),
-        entity_ids=batch.entity_ids,
-        entity_attention_mask=batch.entity_mask.long(),
-        entity_position_ids=batch.entity_positions,
-    )
+    found = theirs(**transformers_inputs(batch))
     words, entities = ours.luke(batch)
     logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
     return found, logits, ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
@@ -170,16 +170,6 @@ def test_transformers_loads_the_tokenizer(exported: Path, name: str) -> None:
     assert json.loads((exported / "entity_vocab.json").read_text()) == TITLES | {"[MASK2]": 6}
 
 
-def test_export_and_tokenizer_work_together(exported: Path) -> None:
-    import transformers
-
-    tokenizer = transformers.LukeTokenizer.from_pretrained(exported, task="entity_pair_classification")
-    model = transformers.LukeModel.from_pretrained(exported)
-    encoded = tokenizer("Beyoncé lives in Los Angeles.", entity_spans=[(0, 7), (17, 28)], return_tensors="pt")
-    assert encoded["entity_ids"].tolist() == [[2, 6]]
-    assert model(**encoded).entity_last_hidden_state.isfinite().all()
-
-
 def test_an_export_is_a_tokenizer_and_a_model_to_go_on_with(exported: Path, tmp_path: Path) -> None:
     words = json.loads((exported / "vocab.json").read_text())
     config = json.loads((exported / "config.json").read_text())
@@ -211,16 +201,6 @@ def test_export_has_the_same_bytes_each_time(
     ]
     for name in names:
         assert (exported / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-
-
-def test_learnt_entity_aware_queries_are_exported(shared: Path, tmp_path: Path) -> None:
-    import transformers
-
-    module = pretrained(tmp_path / "a", use_entity_aware_attention=True)
-    run_export(shared, tmp_path / "a", tmp_path / "b")
-    loaded = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "b").state_dict()
-    learnt = module.state_dict()["luke.layers.1.attention.word_to_entity_query.weight"]
-    assert torch.equal(loaded["luke.encoder.layer.1.attention.self.w2e_query.weight"], learnt)
 
 
 def test_entity_table_as_wide_as_the_words(shared: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from model.hf.load import load_strictly
 from model.luke.batch import Batch
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
-from tests.support.models import TINY, random_batch, shake, transformers_values
+from tests.support.models import TINY, random_batch, shake, transformers_inputs, transformers_values
 
 VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
 SIZES = {
@@ -38,15 +38,7 @@ def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraini
 
 
 def run_transformers(theirs: torch.nn.Module, batch: Batch) -> object:
-    return theirs(
-        input_ids=batch.word_ids,
-        attention_mask=batch.word_mask.long(),
-        entity_ids=batch.entity_ids,
-        entity_attention_mask=batch.entity_mask.long(),
-        entity_position_ids=batch.entity_positions,
-        labels=batch.word_labels,
-        entity_labels=batch.entity_labels,
-    )
+    return theirs(**transformers_inputs(batch), labels=batch.word_labels, entity_labels=batch.entity_labels)
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
