@@ -14,6 +14,7 @@ import torch
 
 from model import evaluation
 from model.data.held_out import HeldOut
+from model.data.masking import MaskedSequence
 from model.data.shards import Corpus
 from model.files import PRETRAINING, save_model
 from model.luke.batch import IGNORED, Batch, mention_positions
@@ -49,6 +50,16 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
     )
     write_arrow(path, pa.table(columns, schema=schema))
     return path
+
+
+def batch_of(masked: MaskedSequence) -> Batch:
+    """A batch of one masked sequence."""
+    words, word_labels, entities, entity_labels, starts, ends = (
+        torch.from_numpy(column)[None] for column in vars(masked).values()
+    )
+    are_words, are_entities = torch.ones_like(words).bool(), torch.ones_like(entities).bool()
+    places = mention_positions(starts, ends, 3)
+    return Batch(words, are_words, entities, places, are_entities, word_labels, entity_labels)
 
 
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
@@ -94,13 +105,7 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     for index, masks_words in itertools.product(range(len(held_out)), (True, False)):
         masked = (of_words if masks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
         assert (masked.word_labels != IGNORED).any() == masks_words
-        columns = vars(masked).values()
-        word_ids, word_labels, entity_ids, entity_labels, starts, ends = (
-            torch.from_numpy(column)[None] for column in columns
-        )
-        are_words, are_entities = torch.ones_like(word_ids).bool(), torch.ones_like(entity_ids).bool()
-        places = mention_positions(starts, ends, 3)
-        batch = Batch(word_ids, are_words, entity_ids, places, are_entities, word_labels, entity_labels)
+        batch = batch_of(masked)
         with torch.no_grad():
             word_states, entity_states = module.luke(batch)
             logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]
@@ -126,11 +131,6 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     assert figures["known_entity_count"] == sum(label >= 3 for label in labels) < len(labels)
 
 
-def test_twenty_mentions_are_shown(module: LukeForPretraining, tmp_path: Path) -> None:
-    folder = write_sequences(tmp_path, random_rows(4), held_out=random_rows(60, seed=5))
-    assert len(sample_predictions(module, HeldOut.open(folder))) == 20
-
-
 def test_what_the_model_says_is_what_it_is_judged_by(
     module: LukeForPretraining, folder: Path, tmp_path: Path
 ) -> None:
@@ -152,15 +152,8 @@ def test_what_the_model_says_is_what_it_is_judged_by(
         assert row["word_ids"][row["start"] : row["end"]] == source["word_ids"][mention]
         assert row["commonest"] == 4
         hidden = masked.mask(held_out.corpus[index], epoch=0, index=index)
-        words, _, entity_ids, _, starts, ends = (
-            torch.from_numpy(each)[None] for each in vars(hidden).values()
-        )
-        batch = Batch(
-            words, torch.ones_like(words).bool(), entity_ids, mention_positions(starts, ends, 3),
-            torch.ones_like(entity_ids).bool(),
-        )  # fmt: skip
         with torch.no_grad():
-            _, states = module.eval().luke(batch)
+            _, states = module.eval().luke(batch_of(hidden))
             logits = module.entity_head(states, module.luke.entity_embeddings.token.weight)[0, place]
         shares = logits[3:].softmax(dim=0)
         assert row["said"] == 3 + int(shares.argmax())
