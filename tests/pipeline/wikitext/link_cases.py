@@ -144,7 +144,6 @@ CASES: dict[str, list[Case]] = {
             "Foo &amp;lt; bar",
             "a &amp;unknown; b",
             "&amp;a;",
-            "a&amp;#38;",
         ),
         *itself("7% Solution", "5%x", "AT&T", "A & B; C"),
         ("[[Foo &amp; bar]]", [("Foo & bar", "Foo & bar")], "Foo & bar"),
