@@ -22,7 +22,7 @@ SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (6, "File"), (14, "Cat
     ],
 )
 def test_links_and_text_agree(shared: Path, dump: str, links: int, paragraphs: int) -> None:
-    tallies, _ = measure(str(shared / "data/wikipedia" / f"{dump}.xml.bz2"))
+    tallies = measure(str(shared / "data/wikipedia" / f"{dump}.xml.bz2"))
     assert tallies["links"].shared > links
     assert tallies["paragraphs"].shared > paragraphs
     assert tallies["links"].agreement() >= 0.97
