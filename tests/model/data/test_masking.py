@@ -209,12 +209,6 @@ def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
         assert hidden == (max(1, round(share * is_known.sum())) if is_known.any() else 0)
 
 
-def test_unknown_entities_are_labels_like_any_other(corpus: Corpus) -> None:
-    masked = masker(corpus).mask(sequence_of([4, 6], (1,)), epoch=0, index=0)
-    assert masked.entity_ids.tolist() == [2]
-    assert masked.entity_labels.tolist() == [1]
-
-
 def test_no_entities_are_no_obstacle(corpus: Corpus) -> None:
     masked = masker(corpus).mask(sequence_of([4, 6], ()), epoch=0, index=0)
     assert len(masked.entity_ids) == 0

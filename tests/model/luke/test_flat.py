@@ -21,6 +21,7 @@ from model.luke.config import PRESETS
 from model.luke.flat import FlatBatch, FlatSequence, flatten, padded
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
+from tests.support.flat_batches import random_flat
 from tests.support.models import STILL, TINY, flat_of, random_batch, shake, still_batches
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
@@ -134,6 +135,22 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     mask = padded(flat, STILL.pad_token_id)
     wanted = torch.cat([words[mask.word_mask], entities[mask.entity_mask]])
     torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
+
+
+LENGTHS = {
+    "different lengths": [(9, 2), (4, 5), (13, 1)],
+    "a sequence without entities": [(5, 3), (8, 0), (2, 1)],
+    "no entities at all": [(3, 0), (7, 0)],
+    "one sequence": [(11, 4)],
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
+    batch = random_flat(LENGTHS[name], TINY)
+    found = flat_of(padded(batch, pad_id=1))
+    assert found.shape == batch.shape
+    assert found.numbers.tolist() == batch.numbers.tolist()
 
 
 def test_what_lies_where() -> None:

@@ -21,7 +21,6 @@ from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate, sample_predictions
 from model.pretraining.loader import choose_sequences
-from model.training.ranks import Ranks
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
 
@@ -73,27 +72,6 @@ def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
         )
         if label != IGNORED
     ]
-
-
-def test_two_processes_share_the_batches_and_have_the_figures_of_one(
-    module: LukeForPretraining, folder: Path, tmp_path: Path
-) -> None:
-    held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
-    kept: list[Any] = []
-
-    class Second(Ranks):
-        def gather(self, rows: Any) -> Any:
-            kept.append(rows)
-            return rows
-
-    class First(Ranks):
-        def gather(self, rows: Any) -> Any:
-            return np.concatenate([rows, kept.pop(0)])
-
-    evaluate(module, held_out, batch_size=3, ranks=Second(rank=1, count=2))
-    assert all(len(rows) > 0 for rows in kept)
-    found = evaluate(module, held_out, batch_size=3, ranks=First(rank=0, count=2))
-    assert found == evaluate(module, held_out, batch_size=3)
 
 
 def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ NAMESPACES = (
 )
 ENGLISH = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
 WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
-GERMAN = SiteInfo("de", "dewiki", "first-letter", ((0, ""), (2, "Benutzer"), (6, "Datei"), (14, "Kategorie")))
 
 
 @pytest.mark.parametrize(
@@ -64,29 +63,6 @@ def test_normal_titles_stay_as_they_are(raw: str) -> None:
     title, _ = normalize_title(raw, ENGLISH)
     if "%" not in title and "&" not in title and not title.startswith(":"):
         assert normalize_title(title, ENGLISH) == (title, "")
-
-
-@pytest.mark.parametrize(
-    ("site", "title", "key"),
-    [
-        (ENGLISH, "Category:Islands", 14),
-        (ENGLISH, "cAtegory : Islands", 14),
-        (ENGLISH, "Template talk:Infobox", 11),
-        (ENGLISH, "User_talk:Mara", 3),
-        (ENGLISH, "Image:Rock.jpg", 6),
-        (ENGLISH, "Portal:Sea", 100),
-        (ENGLISH, "Datei:Rock.jpg", 0),
-        (ENGLISH, "Category", 0),
-        (ENGLISH, "Star: A film", 0),
-        (GERMAN, "Datei:Rock.jpg", 6),
-        (GERMAN, "Bild:Rock.jpg", 6),
-        (GERMAN, "File:Rock.jpg", 6),
-        (GERMAN, "Benutzer:Mara", 2),
-        (GERMAN, "Kategorie:Insel", 14),
-    ],
-)
-def test_namespaces_by_prefix(site: SiteInfo, title: str, key: int) -> None:
-    assert site.namespace_of(title) == key
 
 
 @pytest.mark.parametrize(

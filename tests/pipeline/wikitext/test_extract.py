@@ -179,7 +179,7 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
     ("language", "source", "lines", "links"),
     [
         ("de", "[[Haus|Häus]]erößä2", ["Häuserößä2"], [("Häuserößä", "Haus")]),
-        ("de", "[[Datei:a.jpg|mini|[[B]]]][[Bild:a.jpg]][[Kategorie:C]]d", ["d"], []),
+        ("de", "[[Datei:a.jpg|mini|[[B]]]][[Bild:a.jpg]][[File:a.jpg]][[Kategorie:C]]d", ["d"], []),
         ("de", "a [[en:X]] [[:en:X|b]] [[de:Y|c]]", ["a b c"], [("c", "Y")]),
         (
             "fr",
