@@ -64,12 +64,16 @@ def test_queries_that_are_there_are_kept_or_left_out(
 
 
 @pytest.mark.parametrize("with_head", [True, False])
-def test_roberta_gives_the_words_and_the_seed_the_entities(tmp_path: Path, with_head: bool) -> None:
+def test_roberta_gives_the_words_and_the_seed_the_entities(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, with_head: bool
+) -> None:
+    caplog.set_level(logging.INFO)
     theirs = words_of_transformers("RobertaForMaskedLM" if with_head else "RobertaModel")
     theirs.save_pretrained(tmp_path)
     batch = random_batch(entities=0)
     torch.manual_seed(1)
     first = load_luke(str(tmp_path), use_entity_aware_attention=True)
+    assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
     torch.manual_seed(1)
     second = load_luke(str(tmp_path), use_entity_aware_attention=True)
     with torch.no_grad():
@@ -131,13 +135,6 @@ def test_some_of_the_queries_are_too_few(tmp_path: Path) -> None:
     save_file({key: tensor for key, tensor in weights.items() if key not in absent}, path)
     with pytest.raises(ValueError, match=f"missing keys {', '.join(absent)}; the weights have the other"):
         load_luke(str(tmp_path), use_entity_aware_attention=True)
-
-
-def test_an_entity_side_that_is_drawn_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path)
-    with caplog.at_level(logging.INFO):
-        load_luke(str(tmp_path), use_entity_aware_attention=False)
-    assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["RobertaModel", "BertModel"])

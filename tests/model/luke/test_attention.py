@@ -103,16 +103,6 @@ def test_equal_matrices_are_the_original_attention() -> None:
     )
 
 
-def test_without_entities_only_the_word_query_counts() -> None:
-    attention = make_attention()
-    states, key_mask = make_input()
-    words, word_mask = states[:, :WORDS], key_mask[:, :WORDS]
-    torch.testing.assert_close(
-        attention(words, Padded(word_mask, WORDS)),
-        SelfAttention.forward(attention, words, Padded(word_mask, WORDS)),
-    )
-
-
 @pytest.mark.parametrize("entity_aware", [False, True])
 def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> None:
     config = replace(TINY, attention_probs_dropout_prob=0.5)

@@ -94,16 +94,6 @@ def test_joining_has_a_bound() -> None:
     assert len(spans) <= 12
 
 
-@pytest.mark.parametrize("language", CASES)
-def test_the_papers_profile_keeps_what_the_splitter_gives(language: str) -> None:
-    for case in CASES[language]:
-        text, links, _, _ = read(case, language)
-        pieces = sentences.sentencex.segment(language, text)
-        assert [text[start:end] for start, end in split(text, language, links=links, profile="paper")] == [
-            piece.strip() for piece in pieces
-        ]
-
-
 # What holds for every text
 
 WORDS = """a Mr. A. IV. 3. 1990. u godine Seejärel é e\u0301 😀 . ? 。 ! " “ ” ) ( [ ] \u200f أ ค.ศ. ก ក្រុង ។ \u200b"""

@@ -116,16 +116,6 @@ def test_links_inside_words_are_tokenised_without_a_blank(tokenizer: WordTokeniz
     assert (sequence.entity_starts, sequence.entity_ends) == ([len(wanted[0])], [len(wanted[0] + wanted[1])])
 
 
-def test_sequences_without_links_are_dropped(tokenizer: WordTokenizer) -> None:
-    sequences, drops, facts = build(tokenizer, Paragraph("", TEXT, ()))
-    assert (sequences, +drops, facts["sentences"]) == (
-        [],
-        {"sequences:no_links": 1, "sentences:no_links": 2},
-        0,
-    )
-    assert facts["sentences_read"] == 2
-
-
 def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
     page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
     sequences, drops, facts = build(tokenizer, page)
