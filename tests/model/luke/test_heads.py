@@ -10,16 +10,9 @@ from torch import Tensor
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
 from model.luke.batch import Batch
-from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
+from tests.model.luke.test_encoder import SIZES
 from tests.support.models import TINY, random_batch, shake, transformers_inputs, transformers_values
-
-VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
-SIZES = {
-    "least": TINY,
-    "tiny": replace(PRESETS["tiny"], **VOCABULARIES),
-    "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
-}
 
 
 def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraining, torch.nn.Module]:
