@@ -75,10 +75,6 @@ def test_mwsql_reads_the_same(tmp_path: Path) -> None:
         assert read(path, wanted) == [(page, value) for page, name, value in found if name == wanted]
 
 
-def test_a_table_without_rows_has_none(tmp_path: Path) -> None:
-    assert read(write(tmp_path / "x.sql", sql([]))) == []
-
-
 def broken(old: bytes, new: bytes) -> bytes:
     content = sql([ROWS, ITEMS])
     assert content.count(old) == 1
