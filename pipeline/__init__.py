@@ -1,9 +1,9 @@
-"""From a Wikipedia dump to sharded sequences. Data pass through the folders in this order:
+"""From a Wikipedia dump to sharded sequences. Data pass through the first five folders in this order:
 
 dump       the dump's files and its pages
-mediawiki  what a wiki's configuration says: namespaces, titles, languages
+mediawiki  a wiki's configuration: namespaces, titles, languages
 wikitext   a page's wikitext into paragraphs with links
-lookup     tables to look up in: entities, mentions, names of pages, targets, contexts
+lookup     finished tables, opened to look up in: entities, mentions, names of pages, targets, contexts
 sequences  paragraphs into sequences of word and entity ids
 jobs       the stages on Beam and Spark, which call all of the above
 storage    files that appear complete or not at all, and the manifests that list them

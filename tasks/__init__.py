@@ -1,8 +1,8 @@
 """The paper's five fine-tuning tasks (section 4), and entity linking.
 
 io            records, labels, spans, metrics
-task          what a task offers; hyper-parameters
-presets.toml  those of the presets, by task
+task          the functions of a task; hyper-parameters
+presets.toml  hyper-parameters of each preset, by task
 markers       texts with marked mentions: input and classifier of two tasks
 ner           named entity recognition
 typing        entity typing

@@ -29,7 +29,7 @@ from tasks.serving.streams import (
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """What the command line takes."""
+    """The parser of the command line."""
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(

@@ -39,7 +39,6 @@ LONG = tuple(
         "workflows/stages/test_storm",
         "workflows/stages/test_experiments",
         "pipeline/jobs/tables/test_entity_vocab",
-        "pipeline/jobs/tables/test_links",
         "pipeline/jobs/tables/test_mention_table",
         "pipeline/jobs/tables/test_oracle_tables",
         "pipeline/jobs/tables/test_redirects",

@@ -11,6 +11,7 @@ luke      the console script
 
 from workflows.base import commandline
 from workflows.planning.plan import Plan
+from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
@@ -51,6 +52,7 @@ __all__ = [
     "Report",
     "ResolveLinks",
     "ResolveRedirects",
+    "Run",
     "RunAll",
     "RunExperiments",
     "TrainTokenizer",

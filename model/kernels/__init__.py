@@ -1,9 +1,9 @@
-"""Fast paths of the model, each with a plain oracle in the tests.
+"""Fast paths of entity-aware attention, loss and tables; the tests hold each against a reference implementation.
 
-packing         how tokens lie, with padding and without
-attention       attention over either, by what suits the device
-attention_cpu   its forms for CPUs: products of matrices, sequence after sequence
-attention_cuda  its forms for GPUs: a variable-length kernel over packed sequences
+packing         batch layouts: padded or packed
+attention       chooses the attention kernel by device and layout
+attention_cpu   attention on CPUs: products of matrices, sequence after sequence
+attention_cuda  attention on GPUs: a variable-length kernel over packed sequences
 cross_entropy   the loss over large vocabularies, part by part
 tied_tables     embedding tables whose gradients are added where they lie
 """

@@ -1,13 +1,13 @@
 """LUKE (sections 3.1 to 3.3 of the paper); it needs torch alone.
 
 config        sizes
-presets.toml  those of the presets
+presets.toml  sizes of each preset
 batch         the input
 flat          the input without padding
 embeddings    words and entities: token, position, type
 attention     entity-aware self-attention
 encoder       the layers
-new_entities  entities around words that have seen none
-titles        vectors of entities by their titles' words
-heads         masked words, masked entities, their loss
+new_entities  initialises the entity side of a text-only model (RoBERTa, BERT)
+titles        entity embeddings from the words of titles
+heads         heads for masked words and masked entities, and their loss
 """

@@ -1,13 +1,13 @@
 """Pretraining (sections 3.3, 3.4 and the appendix of the paper).
 
 recipes        hyper-parameters as data
-recipes.toml   those of the presets
+recipes.toml   hyper-parameters of each preset
 configuration  a preset with a recipe over it
 phases         the phases, step by step
 run            one run, from a folder of sequences to a model
-loader         what is in a step's batch
+loader         draws a step's sequences, masks them, cuts micro-batches
 throughput     speed against the machine's peak
 evaluation     held-out figures
-ranking        ranks and shares of right answers
-start          first weights
+ranking        losses and ranks of masked words and entities; metrics from them
+start          initial weights: from scratch or a base model
 """

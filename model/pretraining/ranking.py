@@ -41,7 +41,7 @@ class Scores:
 class Baselines:
     """The predictions of the two baselines at the same masked entities: among all labels, and among known entities.
 
-    Where a mention's text has no commonest label (-1), that baseline, too, baselines with the most frequent one.
+    Where a mention's text has no commonest label (-1), that baseline, too, predicts the most frequent one.
     """
 
     most_frequent: tuple[int, int]

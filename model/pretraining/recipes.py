@@ -172,6 +172,7 @@ SIZES = (
     *("entity_emb_size", "entity_head", *DROPOUT),
     *("hidden_act", "max_position_embeddings", "layer_norm_eps", "initializer_range"),
 )
+STEPS_AND_RATES = ("phases", *COLUMNS)  # one value for each phase
 # What each value of a recipe is, for whoever gives it.
 HELP: Mapping[str, str] = {
     "phases": "which of the preset's phases there are, by what each trains: new, all",

@@ -1,10 +1,10 @@
 """Training of any module, for pretraining and fine-tuning alike; it knows no model.
 
 optimizer    AdamW, groups, schedule
-loop         steps, gradients, finite or not
-checkpoints  saved and found again
+loop         training loop: gradient accumulation, update, non-finite losses
+checkpoints  checkpoints: written, found and loaded
 ranks        several processes
-metrics_log  figures in files
-precision    of matrix products
-signals      SIGTERM
+metrics_log  training log
+precision    mixed precision (bf16 autocast)
+signals      a stop on SIGTERM, with a checkpoint
 """

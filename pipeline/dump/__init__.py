@@ -1,7 +1,7 @@
 """From the dump's files to its pages.
 
 fetch       the stage FetchDump: a dump found or downloaded, measured and checked
-download    where a dump is, and downloading it
+download    a wiki's name, a URL or a path to the dump's files; their download
 containers  bz2, gz and plain files, cut into blocks that are read on their own
 bzip2       bzip2 blocks found and read in the middle of a file
 gzip_index  a gzip file's data from anywhere in it

@@ -1,4 +1,4 @@
-"""Where a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
+"""The source of a dump: local files, a URL, or a wiki's name on a Wikimedia dump site."""
 
 import glob
 import hashlib
@@ -41,12 +41,12 @@ class Source:
 
 
 def is_remote(dump: str) -> bool:
-    """Whether the dump has to be downloaded."""
+    """Return whether the dump has to be downloaded."""
     return dump.startswith(("http://", "https://")) or is_wiki_name(dump)
 
 
 def is_wiki_name(dump: str) -> bool:
-    """Whether the dump is named by its wiki, with or without a date."""
+    """Return whether the dump is named by its wiki, with or without a date."""
     return bool(_WIKI_NAME.fullmatch(dump)) and not os.path.isfile(dump)
 
 
@@ -127,7 +127,7 @@ def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
     if len(sources) != 1:
         raise ValueError(
-            f"{site}/{wiki}/{date}: holds no finished {table}; pass --page-props FILE, or --page-props none to go on "
+            f"{site}/{wiki}/{date}: holds no finished {table}; give corpus.page_props, or none for it, to go on "
             "without"
         )
     return sources[0]

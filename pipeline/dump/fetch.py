@@ -61,7 +61,7 @@ def find_parts(dump: str) -> list[Source]:
 
 
 def demo_dump() -> str:
-    """Where the package gensim keeps its Wikipedia excerpt; the package is not imported.
+    """Return the path of gensim's Wikipedia excerpt; the package is not imported.
 
     Raises:
         ValueError: it is not installed.
@@ -119,7 +119,7 @@ def keep_locations(sources: list[Source], folder: str) -> None:
 
 
 def is_unchanged(sources: list[Source], folder: str) -> bool:
-    """Whether local files are the ones that were read: by path and time of change."""
+    """Return whether local files are the ones that were read: by path and time of change."""
     try:
         locations = json.loads(storage.read_bytes(storage.join(folder, _LOCATIONS)))
     except (FileNotFoundError, ValueError):
@@ -128,7 +128,7 @@ def is_unchanged(sources: list[Source], folder: str) -> bool:
 
 
 def locate(sources: list[Source]) -> dict[str, Any]:
-    """Where each file lies, and when it was changed."""
+    """The path of each file, and its time of change."""
     return {
         source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns}
         for source in sources

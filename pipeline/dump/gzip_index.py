@@ -35,7 +35,7 @@ class TruncatedDump(ValueError):
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where reading can start.
+    """A place to start reading.
 
     Attributes:
         offset: the first whole byte of the file.

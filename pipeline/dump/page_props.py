@@ -58,7 +58,7 @@ class PageProps:
             file = open(path, "rb")  # noqa: SIM115
         except OSError as error:
             raise ValueError(
-                f"{path}: cannot be read ({error.strerror or error}); check --page-props"
+                f"{path}: cannot be read ({error.strerror or error}); check corpus.page_props"
             ) from None
         self._files.enter_context(file)
         is_gzip = file.peek(2).startswith(b"\x1f\x8b")
@@ -153,7 +153,7 @@ class PageProps:
 
 
 def _unescape(text: bytes) -> bytes:
-    """What a quoted text stands for; `\\%` and `\\_` stay, as in MySQL."""
+    """Return a quoted text without its escapes; `\\%` and `\\_` stay, as in MySQL."""
     if b"\\" not in text and b"'" not in text:
         return text
     return _ESCAPE.sub(_meaning, text)

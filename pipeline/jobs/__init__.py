@@ -1,11 +1,12 @@
-"""The stages' algorithms on the two engines, each read from top to bottom from its function `build`.
+"""The stages' algorithms on the two engines, each to be read from its function `build`, and what runs them.
 
 read_templates   the templates that articles show, on Beam
 extract_pages    pages to paragraphs with links, on Beam, block by block
 build_sequences  paragraphs to sequences, on Beam, block by block
-tables           what joins and counts over all pages, on Spark
+tables           joins and counts over all pages, on Spark
+
 supervisor       runs a job over blocks in a process of its own, and isolates a page that kills a worker
-beam             what that process does: the blocks on a Beam runner
+beam             the main program of that process: the blocks on a Beam runner
 spark_session    Spark's session: settings, progress, errors, end
 spark_parts      reading tables, and writing them in parts that do not depend on the cluster
 spark_conf       Spark's settings of its log

@@ -118,7 +118,9 @@ def user_options(options: Sequence[str]) -> list[str]:
     wrong = [option for option in options if not option.startswith("--")]
     names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
     if wrong or len(names) != 1:
-        raise ValueError(f"--beam-options={' '.join(options)}: wanted '--runner=NAME --option=value ...'")
+        raise ValueError(
+            f"machine.beam_options={' '.join(options)}: wanted '--runner=NAME --option=value ...'"
+        )
     name, rest = names[0], [option for option in options if not option.startswith("--runner=")]
     if name.lower() in ("dask", "daskrunner"):
         name = _DASK_RUNNER
@@ -126,7 +128,7 @@ def user_options(options: Sequence[str]) -> list[str]:
         # Without an address Beam would start a cluster on this machine, in silence.
         if not any(option.startswith(_DASK_ADDRESSES) for option in rest):
             raise ValueError(
-                f"--beam-options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
+                f"machine.beam_options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
             )
         if not any(option.startswith(_DASK_PARTITIONS) for option in rest):
             rest.append("--dask_partition_size=1")
@@ -135,7 +137,7 @@ def user_options(options: Sequence[str]) -> list[str]:
     except (ValueError, ImportError, AttributeError) as error:
         reason = str(error).splitlines()[0]
         remedy = "; pip install 'luke-from-wikipedia[dask]'" if name == _DASK_RUNNER else ""
-        raise ValueError(f"--beam-options: no runner {names[0]} ({reason}){remedy}") from None
+        raise ValueError(f"machine.beam_options: no runner {names[0]} ({reason}){remedy}") from None
     return [f"--runner={name}", *rest]
 
 
@@ -154,7 +156,7 @@ def _follow_parent() -> None:
 
 
 def check_worker_thread() -> None:
-    """Whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+    """Check that this version of Beam names the threads of its workers as `_end_with_worker` expects it.
 
     Raises:
         ValueError: it does not, and a dead worker would be waited for until the end of days.

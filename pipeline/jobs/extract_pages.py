@@ -162,7 +162,7 @@ def page_rows(
 
 
 def writer_of(table: str) -> type[ParquetRows]:
-    """What writes the rows of a table."""
+    """The writer of a table's rows."""
     return ParagraphRows if table == "paragraphs" else ParquetRows
 
 

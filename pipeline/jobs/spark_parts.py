@@ -164,7 +164,7 @@ class SparkJob:
     def _check_rows(
         self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
     ) -> None:
-        """Whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
+        """Check that the files of a table have the rows of the frame. Raises: ValueError: they have not."""
         count = sum(record.rows[table] for record in found.values())
         observed = done._jdf.queryExecution().observedMetrics().get("rows")
         if observed.isDefined() and observed.get().getLong(0) == count:
@@ -225,7 +225,7 @@ def unreadable_file(error: BaseException) -> str | None:
 
 
 def run_on_executors(context: SparkContext, look: Callable[[], str]) -> list[str]:
-    """What a function finds on each executor. Of as many tasks as there are cores, each free core gets one."""
+    """Run a function on each executor. Of as many tasks as there are cores, each free core gets one."""
     cores = context.defaultParallelism
 
     def run(numbers: Iterable[int]) -> Iterable[str]:

@@ -180,7 +180,7 @@ class _Run:
 
 
 def _count_committed(folder: str) -> int:
-    """How many blocks are done, by one listing of names: a large dump has thousands."""
+    """Count the blocks that are done, by one listing of names: a large dump has thousands."""
     return sum(name.endswith(".json") for name in os.listdir(storage.join(folder, storage.BLOCKS)))
 
 
@@ -209,7 +209,7 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], No
 
 
 def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: Callable[[], str]) -> bool:
-    """Whether the child did all that it was given; False where a worker (or the child) died.
+    """Return whether the child did all that it was given; False where a worker (or the child) died.
 
     Raises:
         ValueError: what the user can mend.

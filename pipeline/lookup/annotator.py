@@ -42,7 +42,7 @@ class Annotation:
 
 
 class Sense(NamedTuple):
-    """What a name stands for."""
+    """The meaning of a name."""
 
     title: str
     entity_id: int
@@ -104,7 +104,7 @@ class Annotator:
         return cls(table, min_link_probability=min_link_probability, min_commonness=min_commonness)
 
     def has_page(self, page: str) -> bool:
-        """Whether the table knows the names of a page, by its title or a redirect to it."""
+        """Return whether the table knows the names of a page, by its title or a redirect to it."""
         return page_title(page) in self.table.pages
 
     def annotate(self, text: str, page: str | None = None) -> list[Annotation]:
@@ -172,5 +172,5 @@ def check_vocabulary(table: MentionTable, path: Path) -> None:
     if vocab.digest() != facts["entities_sha256"]:
         raise ValueError(
             f"{table.folder}: made from {_dump(table)} with another vocabulary ({facts['entities']:,} entities) than "
-            f"{path} ({len(vocab):,}); give the mention table that BuildMentionTable --entity-vocab {path} makes"
+            f"{path} ({len(vocab):,}); give the mention table of a run with corpus.entity_vocab = {path}"
         )

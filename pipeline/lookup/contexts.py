@@ -80,7 +80,7 @@ class Words:
         return self._number(word)
 
     def paragraphs(self, numbers: Integers) -> Integers:
-        """How many paragraphs have each of these words, whose numbers rise."""
+        """Count the paragraphs with each of these words, whose numbers rise."""
         found = [self._paragraphs[batch][rows] for batch, rows in self._places(numbers)]
         return np.concatenate([np.empty(0, np.int64), *found])
 
@@ -97,7 +97,7 @@ class Words:
 
 
 class ContextTable:
-    """What is written around the links of each title and on its page, and its vector, memory-mapped."""
+    """The words around the links of each title and on its page, and its vector, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
         """Open the folder of the stage BuildContexts.
@@ -127,11 +127,11 @@ class ContextTable:
         return len(self._rows)
 
     def has_read(self, page_id: int) -> bool:
-        """Whether a page of the dump with this id was not held out, so that its words are among those of its links."""
+        """Return whether a page of the dump was not held out, so that its words are among those of its links."""
         return not is_held_out(page_id, self.manifest.parameters["held_out"])
 
     def cosines(self, text: str, titles: Sequence[Sequence[str]]) -> list[Floats]:
-        """How much the words of a text are those of titles.
+        """The cosines of a text with titles, by their words.
 
         Args:
             text: a document.
@@ -149,7 +149,7 @@ class ContextTable:
     def coherence(
         self, names: Sequence[str], titles: Sequence[Sequence[str]], weights: Sequence[Sequence[float]]
     ) -> list[Floats]:
-        """How near titles are to those of the other mentions of a document, as the module `title_vectors` tells.
+        """Return the coherence of candidates with the other mentions of a document (`title_vectors.coherence`).
 
         Args:
             names: texts of the mentions.

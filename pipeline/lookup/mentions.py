@@ -88,7 +88,7 @@ class MentionTable:
 
     @cached_property
     def targets(self) -> Targets:
-        """What names can lead to: every page, and every title that is linked.
+        """All that names can lead to: every page, and every title that is linked.
 
         Raises:
             ValueError: the folder has none, since an earlier version of the stage wrote it.
@@ -105,7 +105,7 @@ class MentionTable:
         return self._rows.prefixes(text)
 
     def get(self, name: str) -> MentionEntry | None:
-        """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
+        """Return the entry of a name, or None. In the profile `paper` names are folded (`fold`)."""
         number = self.number(name)
         if number is None:
             return None
@@ -128,7 +128,7 @@ class MentionTable:
         return alike(self._alike, name)
 
     def total_links(self, number: int) -> int:
-        """How many links the name has whose row has this number."""
+        """Count the links of the name whose row has this number."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
         total: int = self._columns[batch][0][row].as_py()
         return total
@@ -146,7 +146,7 @@ class MentionTable:
             yield MentionTarget(entity_id, title, link_count, link_count / total)
 
     def links_to(self, titles: Collection[str]) -> Counter[str]:
-        """How many links there are to each of these titles, of all names together; the whole table is read once."""
+        """Count the links to each of these titles, of all names together; the whole table is read once."""
         wanted, found = pa.array(sorted(titles), pa.string()), Counter[str]()
         for *_, ends, counts in self._columns:
             is_wanted = pc.is_in(ends, value_set=wanted)

@@ -1,4 +1,4 @@
-"""What links can lead to: every page of a dump, and every other title that is linked; by title and by redirect.
+"""Targets of links: every page of a dump, and every other title that is linked; by title and by redirect.
 
 `targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order.
 """
@@ -58,7 +58,7 @@ class Targets:
 
     @cached_property
     def has_qids(self) -> bool:
-        """Whether the QID of any target is known."""
+        """Return whether the QID of any target is known."""
         return any(qids.null_count < len(qids) for qids in self._qids)
 
     def of_qid(self, qid: str) -> Target | None:

@@ -47,7 +47,7 @@ class TitleVectors:
 def coherence(
     vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers
 ) -> list[Floats]:
-    """How near what a mention may stand for is to what the other mentions of its document may.
+    """The coherence of each mention's candidates with those of its document's other mentions.
 
     Mentions of one name count once, and not for each other.
 

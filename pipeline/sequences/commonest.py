@@ -65,7 +65,7 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
 def held_out_counts(
     *, sequences: str, links: str, mentions: str, tokenizer: str
 ) -> tuple[Numbers, Numbers, Iterator[dict[int, int]]]:
-    """How often the text of each held-out annotation links to each label, beside the held-out pages' own links.
+    """Count the links of each held-out annotation's text to each label, without the held-out pages' own links.
 
     Returns:
         Where the annotations of each held-out sequence begin, and where the last ones end; for each annotation the
@@ -151,7 +151,7 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
 def _own_links(
     folder: str, share: float, table: MentionTable | Respelled, known: set[int]
 ) -> dict[int, Counter[str]]:
-    """How often the held-out pages link to each title, by the number of the link's name, of the known names alone."""
+    """Count the held-out pages' links to each title, by the number of the link's name, of the known names alone."""
     found: dict[int, Counter[str]] = {}
     for path in storage.read_manifest(folder, "ResolveLinks").paths(folder, "links/"):
         for batch in storage.read_batches(path, ["page_id", "mention", "title"]):

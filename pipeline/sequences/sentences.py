@@ -134,7 +134,7 @@ def find_splitter(name: str) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """What decides a splitter's sentences: its name, and its version or, of the user's, the SHA-256 of its module."""
+    """The identity of a splitter: its name, and its version or, of the user's, the SHA-256 of its module."""
     if find_splitter(name) is _sentencex:
         return [name, metadata.version(DEFAULT)]
     source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
@@ -146,7 +146,7 @@ def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
 
 
 def _piece_ends(text: str, language: str) -> list[int]:
-    """Where sentencex ends a sentence inside of a text.
+    """The ends of sentencex's sentences inside of a text.
 
     A long text goes to it in windows, since its time grows with the square of some texts' length: each window
     begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.

@@ -1,6 +1,5 @@
 """Files that can be trusted: what a stage writes appears complete or not at all, and is listed with its SHA-256.
 
-In the order in which a stage uses them:
 files      files, written by rename; hashes
 blocks     the pieces of a stage's work, each committed on its own; the page at work; what other machines see
 parts      of a table, written by tasks on several machines

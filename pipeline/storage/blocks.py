@@ -40,12 +40,12 @@ class Block:
 
 
 def error_path(folder: str, number: int) -> str:
-    """Where a worker leaves the message of a user's error in a block."""
+    """The file for the message of a user's error in a block."""
     return join(folder, BLOCKS, f"error-{number:05d}.txt")
 
 
 def page_path(folder: str, number: int) -> str:
-    """Where a worker leaves the id of the page of a block that it is working on."""
+    """The file for the id of the page of a block that a worker is working on."""
     return join(folder, BLOCKS, f"page-{number:05d}.txt")
 
 
@@ -61,7 +61,7 @@ class PageMarker:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def begin(self, page_id: int) -> bool:
-        """Whether the page may be worked on."""
+        """Return whether the page may be worked on."""
         os.pwrite(self._file, b"%020d" % page_id, 0)
         return page_id not in self._fatal_pages
 
@@ -176,7 +176,7 @@ def wait_for(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Whether something comes true within so many seconds."""
+    """Wait for something, so many seconds; return whether it came true."""
     deadline = clock() + seconds
     while not condition():
         if clock() >= deadline:

@@ -46,7 +46,7 @@ class ParquetRows:
             self._flush()
 
     def count_rows(self, rows: Sequence[Any]) -> int:
-        """How many rows of the file these are."""
+        """Count these as rows of the file."""
         return len(rows)
 
     def to_table(self, rows: Sequence[Any]) -> pa.Table:
@@ -115,7 +115,7 @@ def sum_lengths(paths: Iterable[str], column: str) -> int:
 
 
 def count_values(paths: Iterable[str], column: str) -> dict[str, int]:
-    """How often each text stands in a column of Parquet files, by text in order."""
+    """Count each text in a column of Parquet files, by text in order."""
     counts: Counter[str] = Counter()
     for batch in chain.from_iterable(read_batches(path, [column]) for path in paths):
         counts.update(

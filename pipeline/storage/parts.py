@@ -13,7 +13,7 @@ _SHOWN = 5  # parts in a message
 
 
 class Written(NamedTuple):
-    """What a task says of its part: which file it wrote, or why it did not; of one that is kept it says nothing."""
+    """A task's report on its part: the file that it wrote, or why it did not; on one that is kept it says nothing."""
 
     part: int
     host: str

@@ -4,7 +4,7 @@ registry     the tasks by name
 variants     the paper's baselines and ablations
 entities     the entity table of the model
 prepare      data, model and inputs of a run
-epochs       training, dev scores, checkpoints
+epochs       epochs, micro-batches, dev scores, checkpoints
 inference    logits, predictions, scores
 results      the folder that a run leaves
 paper        the paper's tables, from paper.json

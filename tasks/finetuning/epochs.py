@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Part:
-    """What is computed at once of a step's batch, and its share of the terms of the batch's loss."""
+    """A part of a step's batch, computed at once, and its share of the terms of the batch's loss."""
 
     batch: Any
     share: float
@@ -66,7 +66,12 @@ class EpochTraining:
         self.optimizer = optimizer_of(self.run)
         self.restore()
         per_epoch, total = self.run.steps_per_epoch, self.run.hyperparameters.epochs
-        self.saved_at = self.told_at = time.monotonic()
+        self.saved_at = self.told_at = self.begun_at = time.monotonic()
+        self.first = len(self.history)
+        inputs = len(self.run.features["train"].items)
+        examples = len(self.run.datasets["train"].examples)
+        text = "fine-tuning: %d examples make %d inputs; %d steps in %d epochs"
+        logger.info(text, examples, inputs, total * per_epoch - self.first, total - len(self.epochs))
         with (
             on_sigterm() as self.stop,
             tqdm(
@@ -85,7 +90,7 @@ class EpochTraining:
 
     @property
     def is_over(self) -> bool:
-        """Whether all epochs are done, or the last ones were no better on dev for longer than patience allows."""
+        """Return whether all epochs are done, or the last ones were no better on dev for longer than `patience`."""
         done, patience = len(self.epochs), self.run.hyperparameters.patience
         is_patient = not patience or not done or done - best_epoch(self.run, self.epochs)["epoch"] < patience
         return done == self.run.hyperparameters.epochs or not is_patient
@@ -120,7 +125,12 @@ class EpochTraining:
         if self.bar.disable and now - self.told_at >= _TELL_SECONDS:
             self.told_at = now
             text = ", ".join(f"{name} {value}" for name, value in shown.items())
-            logger.info("fine-tuning: step %d of %d, %s", step + 1, self.bar.total, text)
+            total = int(self.bar.total or 0)
+            done, left = step + 1 - self.first, total - step - 1
+            minutes = left * (now - self.begun_at) / done / 60
+            logger.info(
+                "fine-tuning: step %d of %d, %s, %.0f minutes left", step + 1, self.bar.total, text, minutes
+            )
         is_late = 0 < self.checkpoint_minutes <= (now - self.saved_at) / 60
         if (self.stop.is_made or is_late) and step + 1 < end:
             self.save()
@@ -195,7 +205,7 @@ def optimizer_of(run: Run) -> Optimizer:
 
 
 def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
-    """What is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
+    """Yield `make` of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(make, first) if first < end else None
         for number in range(first + 1, end + 1):
@@ -241,7 +251,7 @@ def parts_of_step(run: Run, step: int) -> Sequence[Part]:
 
 
 def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
-    """What a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
+    """A part's share of its step's loss: the mean over all terms of a group, or of the groups' means."""
     with autocast(run.device, run.hyperparameters.precision):
         losses = run.task.loss(run.module, part.batch.to(run.device))
     return {name: loss * part.share for name, loss in losses.items()}

@@ -1,4 +1,4 @@
-"""What the tasks read and write.
+"""Input and output of the tasks.
 
 data_folder    the splits and the label file
 records        JSON files, object by object

@@ -11,7 +11,7 @@ from pipeline.storage.manifests import MANIFEST, read_manifest
 
 
 class Annotation(Protocol):
-    """What an annotator finds in a text; `entity_id` is None for what is not in the vocabulary."""
+    """A mention that an annotator finds; `entity_id` is None for what is not in the vocabulary."""
 
     @property
     def start(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What the command lines of the tasks share: kinds of arguments, and how they end."""
+"""The command lines of the tasks: kinds of arguments, and how they end."""
 
 import argparse
 import os

@@ -2,11 +2,11 @@
 
 task           the task, from examples to scores
 columns        CoNLL files
-spans          tags and spans
+spans          spans, greedy decoding of overlaps, tag schemes
 words          texts into words
 conllu         CoNLL-U, and other numbered words
 token_records  sentences in JSON lines and tables
 context        words around a sentence
 classifier     the head over spans
-threshold      how likely an entity has to be
+threshold      decision threshold, tuned on dev
 """

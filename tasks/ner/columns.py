@@ -43,7 +43,7 @@ class Sentence:
     lines: tuple[int, ...] = ()
 
     def place(self, word: int) -> str:
-        """Where a word stands, for errors."""
+        """The place of a word, for errors."""
         return f"{self.source}{self.lines[word]}"
 
     @property
@@ -76,6 +76,11 @@ class ColumnFile:
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         return tuple(sentence for document in self.documents for sentence in document.sentences)
+
+    @property
+    def examples(self) -> tuple[Sentence, ...]:
+        """The sentences, by the name that every task has for what a split holds."""
+        return self.sentences
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ def with_tags_of(lines: Sequence[Line], tag_column: str) -> list[Line]:
 
 
 def column_place(first: Line, name: str) -> tuple[int, bool]:
-    """Where the column is that `name` means, and whether this first line names columns.
+    """The place of the column that `name` means, and whether this first line names columns.
 
     Raises: ValueError for a column that is not there, and for the one of the words.
     """

@@ -39,7 +39,7 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """What the two rows of the classifier find.
+    """The names of the classifier's two rows.
 
     Raises: ValueError where a label file lists classes, or train has no answer to learn from.
     """

@@ -1,6 +1,6 @@
 """Fine-tuned models in use.
 
-predict     answers to questions
+predict     predictions for new inputs
 streams     lines or files in, answers out
 plain_text  documents and their sentences
 formats     JSON, CoNLL, brat, HTML

@@ -84,32 +84,22 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--table", "x"], "no table 'x'; it has entity_vocab.tsv, paragraphs"),
+        (["", "--table", "x"], "no table 'x'; it has entity_vocab.tsv, paragraphs"),
         (["nowhere"], "no finished stage"),
+        (["x.parquet"], "error: "),
+        (["stages"], "is no stage's folder; name one that is in it: links-2, pages-1"),
     ],
 )
 def test_what_cannot_be_shown(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert look.main([str(folder), *arguments] if arguments[0] == "--table" else arguments) == 1
+    (folder / "x.parquet").write_bytes(b"no table")
+    for name in ("pages-1", "links-2"):
+        storage.write_bytes(str(folder / "stages" / name / "manifest.json"), b"{}")
+    assert look.main([str(folder / arguments[0]), *arguments[1:]]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-
-
-def test_a_corrupt_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(b"no table")
-    assert look.main([str(path)]) == 1
-    assert capsys.readouterr().err.startswith("error: ")
-
-
-def test_a_folder_of_stages_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("pages-1", "links-2"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "manifest.json").write_text("{}")
-    assert look.main([str(tmp_path)]) == 1
-    assert "is no stage's folder; name one that is in it: links-2, pages-1" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_stage_does_not_hide_the_others(

@@ -5,7 +5,6 @@ A difference belongs to the first cause whose change to the oracle's input (with
 away, so that every class can be computed again. The verdict says who is wrong by MediaWiki's rules.
 """
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.corpus.dumps import articles
-from benchmarks.harness.report import table
-from benchmarks.harness.workloads import Record
 from pipeline.dump.pages import Page, read_site_info
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
@@ -92,13 +89,10 @@ class Tally:
 
 
 class Difference(NamedTuple):
-    """Links or paragraphs that only one side gives."""
+    """How many links or paragraphs only one side gives for a cause."""
 
-    page: str
     kind: str
-    only: str
     cause: Cause
-    value: tuple[str, ...]
     count: int
 
 
@@ -144,7 +138,7 @@ def explain(
 
     def settle(kind: str, side: str, cause: Cause, explained: Units) -> Iterator[Difference]:
         solved, left[kind, side] = split(left[kind, side], explained)
-        yield from (Difference(page.title, kind, side, cause, unit, count) for unit, count in solved.items())
+        yield Difference(kind, cause, solved.total())
 
     text = page.text
     for cause in CAUSES:
@@ -170,50 +164,14 @@ def site_of(path: str) -> SiteInfo:
     return replace(site, language=named[1]) if named else site
 
 
-def measure(path: str) -> tuple[dict[str, Tally], list[Difference]]:
-    """The agreement on one dump, and all differences."""
+def measure(path: str) -> dict[str, Tally]:
+    """The agreement on one dump."""
     site = site_of(path)
     tallies = {kind: Tally() for kind in KINDS}
-    differences: list[Difference] = []
     for page in articles(path, site, allow_truncated=True):
         fast, slow = units_of(extract(page.text, site).paragraphs), units_of(oracle.extract(page.text, site))
         for kind in KINDS:
             tallies[kind].shared += (fast[kind] & slow[kind]).total()
-        differences += explain(page, fast, slow, site)
-    for found in differences:
-        tallies[found.kind].by_cause[found.cause.name] += found.count
-    return tallies, differences
-
-
-def tally_row(dump: str, kind: str, tally: Tally) -> Record:
-    """One kind's agreement on a dump."""
-    row = {"dump": dump, "units": kind, "shared": tally.shared, "of": tally.shared + tally.by_cause.total()}
-    fair = f"{tally.agreement(FAULTS):.3%}"
-    return {**row, "agreement": f"{tally.agreement():.3%}", "without the oracle's faults": fair}
-
-
-def class_rows(dump: str, differences: list[Difference], examples: int) -> Iterator[Record]:
-    """The classes of differences with examples; of single cases, all."""
-    for kind, cause in ((kind, cause) for kind in KINDS for cause in (*CAUSES, UNEXPLAINED)):
-        found = [row for row in differences if (row.kind, row.cause) == (kind, cause)]
-        shown = found if cause is UNEXPLAINED else found[:examples]
-        texts = (f"{row.page}, only {row.only}: {' / '.join(row.value)[:150]}" for row in shown)
-        if found:
-            row = {"dump": dump, "units": kind, "class": cause.name, "verdict": cause.verdict}
-            yield {**row, "differences": sum(row.count for row in found), "examples": "; ".join(texts)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser("python -m tests.support.agreement", description=__doc__)
-    parser.add_argument("dumps", nargs="+")
-    parser.add_argument("--examples", type=int, default=1, help="differences to show for each class")
-    options = parser.parse_args()
-    for path in options.dumps:
-        name = Path(path).name
-        tallies, differences = measure(path)
-        print(table([tally_row(name, kind, tally) for kind, tally in tallies.items()]))
-        print(table([*class_rows(name, differences, options.examples)]))
-
-
-if __name__ == "__main__":
-    main()
+        for found in explain(page, fast, slow, site):
+            tallies[found.kind].by_cause[found.cause.name] += found.count
+    return tallies

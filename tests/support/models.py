@@ -24,6 +24,7 @@ TINY = replace(
     intermediate_size=24,
     max_position_embeddings=40,
 )
+STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5) -> Batch:
@@ -50,6 +51,23 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     labels = torch.where(entity_mask & (torch.rand(size, entities) < 0.7), labels, -100)
     labels[3, 0] = 4
     return Batch(word_ids, word_mask, ids, positions, entity_mask, word_labels, labels)
+
+
+def still_batches() -> dict[str, Batch]:
+    """Batches for STILL: with entities in every sequence, in all but one, in none, and of one sequence."""
+    torch.manual_seed(0)
+    batch = random_batch(STILL)
+    of_entities = ("entity_mask", "entity_positions", "entity_labels")
+    less = {name: getattr(batch, name).clone() for name in of_entities}
+    for tensor, nothing in zip(less.values(), (False, -1, IGNORED), strict=True):
+        tensor[1] = nothing
+    columns = {name: value[:1] for name, value in vars(batch).items() if value is not None}
+    return {
+        "padding on either side": batch,
+        "a sequence without entities": replace(batch, **less),
+        "no entities at all": random_batch(STILL, entities=0),
+        "one sequence": Batch(**columns),
+    }
 
 
 def flat_of(batch: Batch) -> FlatBatch:
@@ -102,6 +120,12 @@ def transformers_pair(config: LukeConfig) -> tuple[LukeModel, torch.nn.Module]:
 
 
 def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None]:
+    output = theirs(**transformers_inputs(batch))
+    return output.last_hidden_state, output.entity_last_hidden_state
+
+
+def transformers_inputs(batch: Batch) -> dict[str, torch.Tensor]:
+    """What transformers' models are given of a batch, without labels."""
     inputs = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
     if batch.entity_ids is not None:
         inputs |= {
@@ -109,8 +133,7 @@ def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tenso
             "entity_attention_mask": batch.entity_mask.long(),
             "entity_position_ids": batch.entity_positions,
         }
-    output = theirs(**inputs)
-    return output.last_hidden_state, output.entity_last_hidden_state
+    return inputs
 
 
 def shake(module: torch.nn.Module) -> torch.nn.Module:

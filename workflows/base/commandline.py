@@ -104,6 +104,9 @@ def prepare(arguments: list[str]) -> None:
             print(outlook.table(stage))
             raise SystemExit(0)
         stage.check_machine()
+        change_run(
+            command.workdir, command.changes, command.begin
+        )  # a command that cannot begin changes nothing
         if stage.complete():
             logger.info("%s is complete: %s", type(stage).__name__, stage.where)
     except (ValueError, OSError) as error:
@@ -118,7 +121,7 @@ def stage_of(command: Command) -> Step:
     Raises: ValueError for a value that is wrong.
     """
     stage = steps()[command.stage]
-    run = change_run(command.workdir, command.changes, command.begin, writes=not command.is_dry)
+    run = change_run(command.workdir, command.changes, command.begin, writes=False)
     parameters = {}
     for name, parameter in stage.get_params():
         if name in command.own:
@@ -162,7 +165,7 @@ def read_command(arguments: Sequence[str]) -> Command:
             command.own[own[flag]] = value or "true"
         elif flag in of_run:
             table, name = of_run[flag]
-            command.changes.append(Change(table, name, "", value, f"{flag} {value}"))
+            command.changes.append(Change(table, name, "", value, flag))
         elif flag in luigis:
             command.luigis += [f"{flag}={value}"] if value else [flag]
         else:

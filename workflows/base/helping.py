@@ -45,11 +45,10 @@ def default_of(stage: type[Step], name: str) -> Any:
 
 def run_flags(stage: type[Step]) -> dict[str, tuple[str, str]]:
     """The flags of a run with table and field. Stages of fine-tuning take those of fine-tuning before all others."""
-    found = {PRESET.flag: ("", "preset")}
+    found, is_tuning = {PRESET.flag: ("", "preset")}, is_about_one_task(stage)
     for table, name, option in all_options():
-        if option.flag and (
-            option.flag not in found or (table == "fine_tuning" and is_about_one_task(stage))
-        ):
+        is_first = option.flag not in found and (is_tuning or not option.kind.keys)  # a task has data
+        if option.flag and (is_first or (is_tuning and table == "fine_tuning")):
             found[option.flag] = (table, name)
     return {name: of for name, of in found.items() if name not in own_parameters(stage)}
 

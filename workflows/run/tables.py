@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from model.pretraining.recipes import HELP, SCRATCH, TYPES, as_typed
+from model.luke.config import check_type
+from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, TYPES, as_list, as_typed
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from workflows.run.kinds import (
     AUTO,
@@ -28,9 +29,10 @@ from workflows.run.kinds import (
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 SEED = 42
 _WIKI_NAMES = r"demo|\w+wik\w+(/\d{8})?"
-_OF_PHASES = ("learning_rate", "warmup_steps")
-_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 _RECIPE_FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("steps", "batch_size", "learning_rate")}
+
+
+_WORDS_OF_TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,21 @@ def _of_recipe(name: str) -> Option:
     def of_text(words: str) -> Any:
         return [literal(word.strip()) for word in words.split(",")] if "," in words else literal(words)
 
-    kind = Kind(_WANTED.get(TYPES.get(name), "a list"), lambda value: as_typed(name, value), of_text)
-    several = "; one for all phases, or one for each" if name in _OF_PHASES else ""
-    return Option(kind, f"{HELP[name]}{several}", _RECIPE_FLAGS.get(name, ""))
+    of_one = str if name == "phases" else float if name == "betas" else TYPES[name]
+    takes_list = name in (*STEPS_AND_RATES, "betas")
+
+    def read(value: Any) -> Any:
+        found = as_typed(name, value)
+        for each in as_list(found) if takes_list else [found]:
+            check_type(name, each, of_one)
+        return found
+
+    one = _WORDS_OF_TYPES[of_one]
+    wanted = (
+        "a list of two numbers" if name == "betas" else f"{one}, or a list of such" if takes_list else one
+    )
+    several = "; one for all phases, or one for each" if name in ("learning_rate", "warmup_steps") else ""
+    return Option(Kind(wanted, read, of_text), f"{HELP[name]}{several}", _RECIPE_FLAGS.get(name, ""))
 
 
 RECIPE: Mapping[str, Option] = {name: _of_recipe(name) for name in HELP}

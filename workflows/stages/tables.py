@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from pipeline import storage
-from workflows.base.stage import Result, Stage
+from pipeline.dump.containers import packed_size
+from pipeline.dump.download import is_remote
+from workflows.base.stage import Result, Stage, logger
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
@@ -13,6 +15,9 @@ from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
+
+
+_SMALL_BYTES = 32 << 20  # of a dump as bzip2 packs it: some 12,000 pages
 
 
 class SparkStage(CorpusStage):
@@ -113,6 +118,12 @@ class BuildEntityVocab(SparkStage):
         )
         return self.corpus.missing_pages == "in" or is_demo
 
+    def _is_a_part(self) -> bool:
+        """Return whether the dump may be a part of a Wikipedia alone: the smallest whole ones are larger."""
+        if is_remote(self.corpus.dump):
+            return False
+        return sum(map(packed_size, self.fetched().paths())) < _SMALL_BYTES
+
     def bytes_parameters(self) -> dict[str, Any]:
         if self.corpus.entity_vocab:
             from pipeline.lookup.entities import vocab_file
@@ -129,6 +140,12 @@ class BuildEntityVocab(SparkStage):
     def check_needs(self) -> None:
         """A vocabulary that is given can be read."""
         super().check_needs()
+        if self.corpus.missing_pages == AUTO and not self.takes_missing_pages() and self._is_a_part():
+            logger.warning(
+                "corpus.dump %s is small: if it is a part of a wiki, most links end at pages that it lacks; "
+                "--set corpus.missing_pages=in lets these be entities",
+                self.corpus.dump,
+            )
         from pipeline.lookup.entities import EntityVocab
 
         if self.corpus.entity_vocab:

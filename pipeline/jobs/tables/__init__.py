@@ -1,10 +1,10 @@
 """Joins and counts over the extracted pages, on Spark.
 
-redirects      every title with the page that it ends at
-links          every annotation with the page that its target ends at
+redirects      follows redirects: each title to its final page
+links          every annotation with its target's final page
 entity_vocab   the entities that the model knows
-mention_table  what names mean; the names by page, and what titles lead to
+mention_table  counts each anchor text's targets: commonness, link probability; the names by page, the targets by title
 occurrences    how often names occur, in many texts at once
 contexts       the heaviest words of each title: of its page, and around links to it
-title_vectors  a vector of each title, by the pages that it stands on: a part of contexts
+title_vectors  title embeddings by latent semantic analysis of links: a part of contexts
 """

@@ -84,7 +84,7 @@ def paths_of(job: SparkJob, blocks: Mapping[int, storage.Result]) -> list[str]:
 
 
 def count_words(session: SparkSession, paths: Sequence[str], held_out: float) -> DataFrame:
-    """How many paragraphs have each word: `word`, `paragraphs`."""
+    """Count the paragraphs that have each word: `word`, `paragraphs`."""
 
     def count(path: str) -> Batches:
         counts: Counter[str] = Counter()
@@ -126,7 +126,7 @@ def number_paragraphs(session: SparkSession, paths: Sequence[str], folder: str, 
 def scan(
     session: SparkSession, paths: Sequence[str], read: Callable[[str], Batches], schema: str
 ) -> DataFrame:
-    """What a function makes of each of the files."""
+    """Read each of the files with a function."""
 
     def each(batches: Batches) -> Batches:
         for path in chain.from_iterable(batch.column("path").to_pylist() for batch in batches):
@@ -148,7 +148,7 @@ def read_paragraphs(path: str, columns: Sequence[str], held_out: float) -> Batch
 
 
 def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
-    """Where each link is, and its `title` after redirects: `page_id`, `paragraph`, `start`, `title`, `is_loop`."""
+    """The place of each link and its `title` after redirects: `page_id`, `paragraph`, `start`, `title`, `is_loop`."""
     exploded = paragraphs.select("page_id", "paragraph", F.explode("links").alias("link")).select(
         "page_id", "paragraph", F.col("link.start").alias("start"), F.col("link.target").alias("target")
     )

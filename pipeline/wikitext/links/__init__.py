@@ -1,9 +1,9 @@
-"""The links of a page: where they lead, what they show, and where their text is.
+"""The links of a page: their titles, and the places of their texts.
 
 A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
 
-marks     has a page read by those below, in turn; links to addresses
-plain     plain links, by one regular expression
+marks     the entry point: runs the readers below, in turn; external links
+plain     plain links, by one regular expression; joins link trails (`[[bus]]es`)
 brackets  where brackets are left over, the page once more, as MediaWiki reads it
 paper     in profile "paper" the page by mwparserfromhell, as the paper's code does
 """

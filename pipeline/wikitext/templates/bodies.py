@@ -62,7 +62,7 @@ class _Open:
 
 
 def transcluded(text: str) -> str:
-    """What of a template's page stands where it is used, in linear time."""
+    """The part of a template's page that is transcluded, in linear time."""
     if "<onlyinclude>" in text and "</onlyinclude>" in text:
         text = "".join(_ONLY.findall(text))
     return _UNSEEN.sub("", text) if "<" in text else text

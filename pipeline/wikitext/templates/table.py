@@ -1,4 +1,4 @@
-"""Which rule a template has in a wiki, by its name."""
+"""The rule of each template in a wiki, by its name."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping

@@ -1,6 +1,6 @@
-"""How sure a linker may say that it is, chosen by documents with titles.
+"""Fits a linker's calibration on gold documents.
 
-outcomes     what a linker says of mentions, and what is right
-weights      how much a model, links and contexts count
+outcomes     the linker's answers to mentions, beside the gold ones
+weights      weights of the model, links and contexts
 calibration  temperature, discount and threshold
 """

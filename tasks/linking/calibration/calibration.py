@@ -1,4 +1,4 @@
-"""Chooses what turns a linker's scores into probabilities, by documents with titles: `calibrate`.
+"""Fits a linker's calibration, which turns scores into probabilities, on gold documents: `calibrate`.
 
 The likeliest values are taken, by mentions whose page the dump has. The likelihood of a mention whose page is a
 candidate is that candidate's probability. Where it is none, it is the probability of none of these.
@@ -100,14 +100,14 @@ def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
 
 
 def in_contexts(linker: Linker, page: Document) -> bool:
-    """Whether the linker's contexts have read a page of the dump, which is known by its title."""
+    """Return whether the linker's contexts have read a page of the dump, which is known by its title."""
     target = linker.finder.targets.get(page_title(page.id))
     number = target.page_id if target else None
     return linker.contexts is not None and number is not None and linker.contexts.has_read(number)
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
-    """What there is to be told of mentions, and how good the answers are with this certainty.
+    """Figures about mentions, and how good the answers are with this certainty.
 
     The calibration error is that of mentions whose page is in the knowledge base; that of all stands beside it.
     """

@@ -1,6 +1,6 @@
 """The subcommands of `python -m tasks.linking`.
 
-options    what several of them share
+options    options that several of them share
 inputs     the documents that link reads
 link       link and serve
 score      score and convert

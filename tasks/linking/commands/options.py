@@ -49,7 +49,7 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def add_document_errors(command: argparse.ArgumentParser) -> None:
-    """What happens to wrong documents."""
+    """Add the option for wrong documents."""
     command.add_argument(
         "--on-error",
         choices=("stop", "skip"),
@@ -98,7 +98,7 @@ def add_method(command: argparse.ArgumentParser) -> None:
 
 
 def add_recognition(command: argparse.ArgumentParser) -> None:
-    """What finds mentions in place of the table's names."""
+    """Add the options of a model that finds mentions."""
     command.add_argument(
         "--ner",
         type=Path,
@@ -114,7 +114,7 @@ def add_recognition(command: argparse.ArgumentParser) -> None:
 
 
 def add_certainty(command: argparse.ArgumentParser) -> None:
-    """How sure a link has to be."""
+    """Add the thresholds of a link."""
     command.add_argument(
         "--min-link-probability",
         type=share,

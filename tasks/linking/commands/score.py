@@ -14,7 +14,7 @@ from tasks.linking.scores import score_files
 
 
 def add_score(score: argparse.ArgumentParser) -> None:
-    """What is compared, and how."""
+    """Add score's arguments."""
     score.set_defaults(run=run_score)
     score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
     score.add_argument("predictions", type=Path, help="output of link for these documents")
@@ -34,7 +34,7 @@ def add_score(score: argparse.ArgumentParser) -> None:
 
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
-    """What is converted."""
+    """Add convert's arguments."""
     convert.set_defaults(run=run_convert)
     convert.add_argument(
         "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"

@@ -37,7 +37,7 @@ _PARTS = "parts"  # where they are kept
 
 
 class EvaluationSettings(NamedTuple):
-    """What is asked.
+    """The documents to link.
 
     Attributes:
         held_out: file of BuildDocuments.
@@ -54,7 +54,7 @@ class EvaluationSettings(NamedTuple):
 
 @dataclass(frozen=True)
 class GoldSet:
-    """Documents that are asked.
+    """A set of gold documents.
 
     Attributes:
         name: of the file, or that these are held-out pages.
@@ -86,7 +86,7 @@ def build(
     Args:
         folder: the stage's.
         linker: with the model.
-        settings: what is asked.
+        settings: the documents to link.
         progress: is told how many documents of how many are answered, each by each method.
     """
     sets, pages = gold_sets(settings, linker.finder)
@@ -123,7 +123,7 @@ def build(
 
 
 def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
-    """How many documents are not asked, by reason."""
+    """Count the documents that are left out, by reason."""
     return {
         "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
         "documents:of_pages": sum(each.left_out for each in sets),
@@ -184,7 +184,7 @@ def with_distinct_ids(documents: Sequence[Document], taken: Collection[str], nam
 
 
 def linkers(linker: Linker) -> dict[str, Linker]:
-    """What answers, by method."""
+    """The linker of each method."""
     return {
         PRIOR: replace(linker, model=None, contexts=None),
         CONTEXTS: replace(linker, model=None),
@@ -201,7 +201,7 @@ def calibration_file(method: str) -> str:
 def calibrated(
     methods: Mapping[str, Linker], choosing: Sequence[Document], folder: str, tell: Callable[[int], None]
 ) -> dict[str, Linker]:
-    """What answers, whatever the probability, with the certainty that these pages choose; none where they tell nothing.
+    """The linkers, each with the certainty that these pages choose, but no threshold; none where they tell nothing.
 
     The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Globally
     the weights are those of the local way.

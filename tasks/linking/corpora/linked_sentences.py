@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 class Choice(NamedTuple):
-    """Which sentences are taken.
+    """A choice of sentences.
 
     Attributes:
         share: of the pages that are held out.
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
 
 class Skipped(Exception):
-    """Why a sentence is not taken."""
+    """A reason not to take a sentence."""
 
 
 def build(
@@ -106,7 +106,7 @@ def write(folder: str, name: str, lines: Sequence[bytes]) -> storage.FileEntry:
     if not lines:
         raise ValueError(
             f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, a "
-            "larger --held-out, from whose pages dev and test are, or a language that writes names alone with capitals"
+            "larger corpus.held_out, whose pages give dev and test, or a language that writes names alone with capitals"
         )
     with storage.atomic_output(storage.join(folder, FILES[name])) as stream:
         stream.writelines(lines)
@@ -129,7 +129,7 @@ def lines_of(text: str, links: Sequence[Span], language: str, drops: Counter[str
 
 
 def has_capital(text: str) -> bool:
-    """Whether a letter in it is a capital, wherever: of l'Académie and iPhone, too."""
+    """Return whether a letter in it is a capital, wherever: of l'Académie and iPhone, too."""
     return any(map(str.isupper, text))
 
 

@@ -64,7 +64,7 @@ def build(
 
 
 def _first_message(folder: str, result: storage.Result) -> str:
-    """What the first rejected document says of itself."""
+    """The message of the first rejected document."""
     rows = _read(folder, result, "rejected", ["message"])
     message = next((row["message"] for row in rows if row["message"]), "")
     return f"; the first: {message}" if message else ""

@@ -80,7 +80,7 @@ def build(
 
 
 def ended(targets: Targets, title: str) -> str | None:
-    """Where a link to a title ends."""
+    """The final page of a link's title."""
     target = targets.get(title)
     return target.title if target else None
 
@@ -100,7 +100,7 @@ def linked_pages(path: str) -> Iterator[int]:
 
 
 def are_held_out(pages: Integers, share: float) -> NDArray[np.bool_]:
-    """Whether pretraining never sees each page."""
+    """Return whether pretraining never sees each page."""
     return np.fromiter((is_held_out(page, share) for page in pages.tolist()), np.bool_, len(pages))
 
 

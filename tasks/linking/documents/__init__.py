@@ -1,6 +1,6 @@
 """Documents with annotated mentions, and how each format of the field is read.
 
-document    what a document is
+document    a document with its mentions
 reading     any format by its first line
 json_lines  ours, and those of ZELDA and ELEVANT
 aida        AIDA-CoNLL's columns

@@ -1,4 +1,4 @@
-"""Which of its candidates a mention stands for, by a pretrained model: its masked entity at the mention's place.
+"""Entity disambiguation by a pretrained model, which scores candidates at a mention's masked entity.
 
 The score of a candidate is the entity head's logit, plus the weighted sum of the logarithm of its prior, the cosine of
 its context, and its coherence with the other mentions. Locally all mentions are masked, and answered at once. Globally

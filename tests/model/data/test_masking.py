@@ -1,239 +1,272 @@
-"""The rules of masking over a real shard: pages of a real dump, RoBERTa's tokens, the pipeline's own writer.
-
-Masks are a function of the seed, so these tests always end alike. Where a share is asked for, it has to lie within
-Bernstein's bound: masks that are right would miss it with a probability below CHANCE of being drawn.
-"""
+"""Masks and collation: every rule of the pretraining task, over many sequences."""
 
 import itertools
-import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-pytest.importorskip(
-    "sentencex", reason="a shard of real pages is made by the pipeline, which splits sentences with it"
-)
-
-from model.data.masking import MaskedSequence, Masker
+from model.data.collation import collate
+from model.data.masking import Masker, choose_words, masked_count
 from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
 from model.luke.config import UNKNOWN_ENTITY
-from pipeline import schemas
-from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import shard, write_word_starts
-from pipeline.sequences.tokenizer import WordTokenizer
-from tests.support.real_pages import real_pages
-from tests.support.shards import write_manifest
+from tests.support.properties import given, settings, st
+from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences
 
-CHANCE = 1e-6
-PAGES, EPOCHS = 16, 30
-Masked = tuple[AnnotatedSequence, MaskedSequence]
+MASK, CLS, SEP, PAD = 59, 0, 2, 1
 
 
 @pytest.fixture(scope="module")
-def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """A shard of the first pages of a real dump; every link's target is an entity."""
-    roberta = WordTokenizer.load(shared / "data/roberta-tokenizer")
-    folder, limits = tmp_path_factory.mktemp("real"), Limits()
-    titles: dict[str, int] = {}
-    pages = real_pages(shared / "data/wikipedia/enwiki-2006-500.xml.bz2", "en")
-    with shard(
-        str(folder / "sequences/block-00000.arrow"), schemas.sequences(roberta.vocab_size).schema
-    ) as writer:
-        for number, page in enumerate(itertools.islice(pages, PAGES)):
-            sequences, _, _ = build_page(
-                page,
-                language="en",
-                tokenizer=roberta,
-                entity_id=lambda title: titles.setdefault(title, len(titles) + 3),
-                limits=limits,
-                profile="fixed",
-            )
-            writer.extend(number, sequences)
-    write_word_starts(folder / "word_starts.arrow", roberta.word_starts())
-    facts = {"word_vocab_size": roberta.vocab_size, "entity_vocab_size": len(titles) + 3, "mask_id": 50264}
-    facts |= {
-        "special_ids": [0, 1, 2, 3, 50264],
-        "max_words": 512,
-        "max_entities": 128,
-        "max_mention_words": 30,
-    }
-    rows = {"sequences/block-00000.arrow": writer.count, "word_starts.arrow": roberta.vocab_size}
-    write_manifest(folder, rows, facts)
-    return Corpus(folder)
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("sequences")
+    return Corpus(write_sequences(folder, random_rows(300), max_words=512, max_mention_words=3))
 
 
-@pytest.fixture(scope="module")
-def masked(corpus: Corpus) -> Callable[..., list[Masked]]:
-    """What a profile's masks make of every sequence in every epoch, drawn once."""
-
-    @cache
-    def drawn(profile: str = "fixed") -> list[Masked]:
-        masker = Masker(corpus.facts, corpus.word_starts, profile=profile, seed=1)
-        return [
-            (corpus[index], masker.mask(corpus[index], epoch=epoch, index=index))
-            for epoch, index in itertools.product(range(EPOCHS), range(len(corpus)))
-        ]
-
-    return drawn
+def masker(corpus: Corpus, profile: str = "fixed", seed: int = 0, **shares: float) -> Masker:
+    return Masker(corpus.facts, corpus.word_starts, profile=profile, seed=seed, **shares)
 
 
-def bound(count: int, share: float) -> float:
-    """How far the mean of so many independent (or negatively dependent) outcomes may be from its expectation."""
-    rarity = math.log(2 / CHANCE)
-    return (rarity / 3 + math.sqrt(rarity**2 / 9 + 2 * count * share * (1 - share) * rarity)) / count
+def sequence_of(words: list[int], entities: tuple[int, ...] = (5,)) -> AnnotatedSequence:
+    zeros = np.zeros(len(entities), dtype=np.int16)
+    return AnnotatedSequence(np.array(words, dtype=np.uint16), np.array(entities), zeros, zeros + 1, 7)
 
 
-def assert_share(outcomes: np.ndarray, share: float) -> None:
-    assert abs(outcomes.mean() - share) < bound(len(outcomes), share) < 0.03
-
-
-def test_the_shard_is_real(corpus: Corpus) -> None:
-    words = sum(len(corpus[index].word_ids) for index in range(len(corpus)))
-    assert words > 50_000
-    # Words of several tokens, without which whole words would be no rule.
-    starts = np.concatenate([corpus.word_starts[corpus[index].word_ids] for index in range(len(corpus))])
-    assert 0.1 < 1 - starts.mean() < 0.4
+def words_of(words: np.ndarray, word_starts: np.ndarray) -> list[list[int]]:
+    """Positions by word: the first token and every beginning token start one."""
+    groups: list[list[int]] = []
+    for position, word in enumerate(words):
+        if position == 0 or word_starts[word]:
+            groups.append([])
+        groups[-1].append(position)
+    return groups
 
 
 @pytest.mark.parametrize("profile", ["fixed", "paper"])
-def test_15_percent_of_the_tokens_are_chosen_and_never_more_than_the_budget(
-    masked: Callable[..., list[Masked]], profile: str
-) -> None:
-    """The budget is a count, not a chance: in sub-words it is met, and by whole words all but met."""
-    tokens = chosen = 0
-    for sequence, found in masked(profile):
-        budget = max(1, round(0.15 * len(sequence.word_ids)))
-        count = int((found.word_labels != IGNORED).sum())
-        assert count == budget if profile == "paper" else count <= budget or budget == 1
-        tokens += len(sequence.word_ids)
-        chosen += count
-    assert chosen / tokens == pytest.approx(0.15, abs=1e-3)
-
-
-def test_whole_words_are_never_split_and_share_one_draw_of_80_10_10(
-    corpus: Corpus, masked: Callable[..., list[Masked]]
-) -> None:
-    hidden, same = [], []
-    for sequence, found in masked():
-        starts = corpus.word_starts[sequence.word_ids]
-        starts[0] = True
-        first = np.flatnonzero(starts)
-        sizes = np.diff(np.append(first, len(starts)))
-
-        def per_word(is_so: np.ndarray, first: np.ndarray = first) -> np.ndarray:
-            return np.add.reduceat(is_so.astype(int), first)
-
-        words, labels = found.word_ids[1:-1], found.word_labels[1:-1]
-        chosen = per_word(labels != IGNORED)
-        assert ((chosen == 0) | (chosen == sizes)).all()
-        masks = per_word((words == corpus.facts.mask_id) & (labels != IGNORED))
-        assert ((masks == 0) | (masks == sizes)).all()
-        kept = per_word(words == sequence.word_ids)
-        # A random word may have a token of the old one, but hardly ever all of them.
-        hidden.append((masks > 0)[chosen > 0])
-        same.append((kept == sizes)[chosen > 0])
-    assert_share(np.concatenate(hidden), 0.8)
-    assert_share(np.concatenate(same), 0.1)
-    # What is neither was drawn at random.
-    assert_share(~np.concatenate(hidden) & ~np.concatenate(same), 0.1)
-
-
-def test_80_10_10_of_sub_words(corpus: Corpus, masked: Callable[..., list[Masked]]) -> None:
-    hidden, same = [], []
-    for sequence, found in masked("paper"):
-        chosen = found.word_labels[1:-1] != IGNORED
-        hidden.append((found.word_ids[1:-1] == corpus.facts.mask_id)[chosen])
-        same.append((found.word_ids[1:-1] == sequence.word_ids)[chosen])
-    assert_share(np.concatenate(hidden), 0.8)
-    assert_share(np.concatenate(same), 0.1)
-
-
-def test_random_words_are_never_special_and_come_from_the_whole_vocabulary(
-    corpus: Corpus, masked: Callable[..., list[Masked]]
-) -> None:
-    drawn = []
-    for sequence, found in masked():
-        words = found.word_ids[1:-1]
-        drawn.append(words[(words != sequence.word_ids) & (words != corpus.facts.mask_id)])
-    ids = np.concatenate(drawn)
-    assert not np.isin(ids, corpus.facts.special_ids).any()
-    for part in range(1, 10):
-        assert_share(ids < 4 + part * 5026, part / 10)
-
-
-def test_what_is_not_chosen_and_the_ends_are_left_as_they_are(
-    corpus: Corpus, masked: Callable[..., list[Masked]]
-) -> None:
-    for sequence, found in masked():
-        assert (found.word_ids[0], found.word_ids[-1]) == (corpus.facts.cls_id, corpus.facts.sep_id)
-        assert (found.word_labels[[0, -1]] == IGNORED).all()
-        labels = found.word_labels[1:-1]
+def test_structure_of_masked_sequences(corpus: Corpus, profile: str) -> None:
+    for index, epoch in itertools.product(range(len(corpus)), (0, 1)):
+        sequence = corpus[index]
+        masked = masker(corpus, profile).mask(sequence, epoch=epoch, index=index)
+        assert (masked.word_ids[0], masked.word_ids[-1]) == (CLS, SEP)
+        assert (masked.word_labels[0], masked.word_labels[-1]) == (IGNORED, IGNORED)
+        words, labels = masked.word_ids[1:-1], masked.word_labels[1:-1]
         is_chosen = labels != IGNORED
-        assert (found.word_ids[1:-1] == sequence.word_ids)[~is_chosen].all()
-        assert (labels == sequence.word_ids)[is_chosen].all()
+        assert is_chosen.any()
+        assert np.array_equal(labels[is_chosen], sequence.word_ids[is_chosen])
+        assert np.array_equal(words[~is_chosen], sequence.word_ids[~is_chosen])
+        assert np.array_equal(masked.entity_starts, sequence.entity_starts + 1)
+        assert np.array_equal(masked.entity_ends, sequence.entity_ends + 1)
+        is_entity_chosen = masked.entity_labels != IGNORED
+        assert is_entity_chosen.sum() == max(1, round(len(sequence.entity_ids) * 0.15))
+        assert (masked.entity_ids[is_entity_chosen] == 2).all()
+        assert np.array_equal(masked.entity_labels[is_entity_chosen], sequence.entity_ids[is_entity_chosen])
+        assert np.array_equal(masked.entity_ids[~is_entity_chosen], sequence.entity_ids[~is_entity_chosen])
 
 
-def test_15_percent_of_the_entities_at_least_one_always_mask_and_each_as_often(
-    masked: Callable[..., list[Masked]],
-) -> None:
-    first: list[np.ndarray] = []
-    expected: list[float] = []
-    for sequence, found in masked():
-        count = len(sequence.entity_ids)
-        is_chosen = found.entity_labels != IGNORED
-        assert is_chosen.sum() == max(1, round(0.15 * count))
-        assert (found.entity_ids[is_chosen] == 2).all()
-        assert (found.entity_ids == sequence.entity_ids)[~is_chosen].all()
-        assert (found.entity_labels == sequence.entity_ids)[is_chosen].all()
-        # Were earlier entities chosen more often than later ones, the first halves would show it.
-        half = (count + 1) // 2
-        first.append(is_chosen[:half])
-        expected += [is_chosen.sum() / count] * half
-    assert_share(np.concatenate(first), float(np.mean(expected)))
-
-
-def test_a_masked_entity_s_words_are_masked_no_more_than_others(masked: Callable[..., list[Masked]]) -> None:
-    outcomes: dict[bool, list[bool]] = {True: [], False: []}
-    for _, found in masked():
-        is_word_chosen = found.word_labels[found.entity_starts] != IGNORED
-        for is_entity_chosen, is_chosen in zip(found.entity_labels != IGNORED, is_word_chosen, strict=True):
-            outcomes[bool(is_entity_chosen)].append(bool(is_chosen))
-    share = float(np.mean(outcomes[False]))
-    tolerance = sum(bound(len(found), share) for found in outcomes.values())
-    assert abs(float(np.mean(outcomes[True])) - share) < tolerance < 0.03
-
-
-def test_at_a_share_of_nothing_nothing_is_hidden(corpus: Corpus) -> None:
-    whole = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=1, word_share=0.0)
-    words = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=0.0)
+@pytest.mark.parametrize("share", [0.15, 0.5, 1.0])
+def test_the_share_of_hidden_entities_is_a_matter_of_its_own(corpus: Corpus, share: float) -> None:
     for index in range(len(corpus)):
         sequence = corpus[index]
-        found, other = whole.mask(sequence, epoch=0, index=index), words.mask(sequence, epoch=0, index=index)
-        assert found.word_ids[1:-1].tolist() == sequence.word_ids.tolist()
-        assert (found.word_labels == IGNORED).all()
-        assert other.entity_ids.tolist() == sequence.entity_ids.tolist()
-        assert (other.entity_labels == IGNORED).all()
-        assert (found.entity_labels != IGNORED).any() == bool(len(sequence.entity_ids))
-        assert (other.word_labels != IGNORED).any()
+        masked = masker(corpus, entity_share=share).mask(sequence, epoch=0, index=index)
+        is_chosen = masked.entity_labels != IGNORED
+        assert is_chosen.sum() == max(1, round(len(sequence.entity_ids) * share))
+        assert np.array_equal(masked.entity_ids == 2, is_chosen | (sequence.entity_ids == 2))
+        plain = masker(corpus).mask(sequence, epoch=0, index=index)
+        assert np.array_equal(masked.word_ids, plain.word_ids)
+        assert not (is_chosen < (plain.entity_labels != IGNORED)).any()
+
+
+def test_whole_words_share_their_fate(corpus: Corpus) -> None:
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        masked = masker(corpus).mask(sequence, epoch=0, index=index)
+        groups = words_of(sequence.word_ids, corpus.word_starts)
+        budget = masked_count(len(sequence.word_ids), 0.15)
+        chosen_groups = []
+        for group in groups:
+            chosen = {bool(masked.word_labels[position + 1] != IGNORED) for position in group}
+            assert len(chosen) == 1
+            if chosen == {True}:
+                chosen_groups.append(group)
+                hidden = [masked.word_ids[position + 1] == MASK for position in group]
+                assert all(hidden) or not any(hidden)
+        taken = sum(map(len, chosen_groups))
+        assert taken <= budget or (len(chosen_groups) == 1 and taken == min(map(len, groups)))
+        left = [len(group) for group in groups if group not in chosen_groups]
+        # Nothing that would still have fitted is left out.
+        assert taken >= budget or all(length > budget - taken for length in left)
+
+
+@pytest.mark.parametrize("profile", ["fixed", "paper"])
+def test_shares_of_masking(corpus: Corpus, profile: str) -> None:
+    generator = np.random.default_rng(1)
+    subject, counts = masker(corpus, profile), np.zeros(4)
+    for index in range(150):
+        # Ordinary words only, so that a word left as it was is told from one drawn at random.
+        words = generator.integers(4, 59, size=400).astype(np.uint16)
+        masked = subject.mask(sequence_of(words.tolist()), epoch=0, index=index)
+        new, label = masked.word_ids[1:-1], masked.word_labels[1:-1]
+        chosen = label != IGNORED
+        assert chosen.sum() == 60
+        counts += [
+            chosen.sum(),
+            (new[chosen] == MASK).sum(),
+            ((new != MASK) & (new != words))[chosen].sum(),
+            (new == words)[chosen].sum(),
+        ]
+    total, hidden, random, kept = counts
+    # 9,000 draws, those of one word together (mean length 2 or 1): 5 standard deviations are at most 0.04.
+    assert abs(hidden / total - 0.8) < 0.04
+    assert abs(random / total - 0.1 * 54 / 55) < 0.03
+    assert abs(kept / total - 0.1 * 56 / 55) < 0.03
+
+
+def test_paper_masks_exactly_the_budget_in_sub_words(corpus: Corpus) -> None:
+    words = [4, 5, 7, 9, 11, 13, 15, 17, 19, 21] * 4
+    subject, splits = masker(corpus, "paper"), 0
+    for index in range(50):
+        masked = subject.mask(sequence_of(words), epoch=0, index=index)
+        chosen = masked.word_labels[1:-1] != IGNORED
+        assert chosen.sum() == 6
+        splits += any(
+            len({bool(chosen[i]) for i in group}) == 2 for group in words_of(words, corpus.word_starts)
+        )
+    assert splits == 50
+
+
+def test_random_words(corpus: Corpus) -> None:
+    allowed = {"fixed": set(range(WORDS)) - set(SPECIAL_IDS), "paper": set(range(PAD + 1, WORDS))}
+    for profile, words in allowed.items():
+        subject, counts = masker(corpus, profile), np.zeros(WORDS, int)
+        for index in range(400):
+            masked = subject.mask(sequence_of([4] * 200), epoch=0, index=index)
+            counts += np.bincount(masked.word_ids[1:-1], minlength=WORDS)
+        # What is neither the word (4) nor [MASK] was drawn at random, some 21 times each, standard deviation 4.6.
+        drawn = [word for word in words if word not in (4, MASK)]
+        assert set(np.flatnonzero(counts)) == words | {MASK}
+        assert abs(counts[drawn] - counts[drawn].mean()).max() < 24
+
+
+def test_every_place_is_masked_alike_and_words_apart_from_entities(corpus: Corpus) -> None:
+    subject, sequence = masker(corpus), sequence_of([4] * 40, (5,) * 20)
+    masked = [subject.mask(sequence, epoch=0, index=index) for index in range(2000)]
+    words = np.array([each.word_labels[1:-1] != IGNORED for each in masked], float)
+    entities = np.array([each.entity_labels != IGNORED for each in masked], float)
+    # 300 of 2,000 each on average, standard deviation 16.
+    for are_chosen in (words, entities):
+        assert abs(are_chosen.sum(axis=0) - 300).max() < 80
+    assert abs(np.corrcoef(words.T, entities.T)[:40, 40:]).max() < 0.12, (
+        "of independent draws 0, deviation 0.022"
+    )
+
+
+def test_masks_are_a_function_of_seed_epoch_and_index(corpus: Corpus) -> None:
+    def labels(seed: int, epoch: int, index: int) -> list[int]:
+        return (
+            masker(corpus, seed=seed)
+            .mask(sequence_of([4] * 400), epoch=epoch, index=index)
+            .word_labels.tolist()
+        )
+
+    assert labels(1, 2, 3) == labels(1, 2, 3)
+    distinct = {tuple(labels(*key)) for key in itertools.product(range(2), range(2), range(2))}
+    assert len(distinct) == 8
+
+
+def test_words_do_not_depend_on_entities(corpus: Corpus) -> None:
+    one, many = (
+        masker(corpus).mask(sequence_of([4] * 50, entities), epoch=0, index=0)
+        for entities in ((5,), (5, 6, 7))
+    )
+    assert np.array_equal(one.word_ids, many.word_ids)
+
+
+@pytest.mark.parametrize("nothing", ["word_share", "entity_share"])
+def test_at_a_share_of_nothing_nothing_is_hidden(corpus: Corpus, nothing: str) -> None:
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        masked = masker(corpus, **{nothing: 0.0}).mask(sequence, epoch=0, index=index)
+        assert (masked.word_labels != IGNORED).any() == (nothing == "entity_share")
+        assert (masked.entity_labels != IGNORED).any() == (nothing == "word_share")
+        if nothing == "word_share":
+            assert np.array_equal(masked.word_ids[1:-1], sequence.word_ids)
+        else:
+            assert np.array_equal(masked.entity_ids, sequence.entity_ids)
 
 
 @pytest.mark.parametrize("share", [0.15, 1.0])
 def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
     """At least one known entity is hidden where there is one; [UNK] stays what it is."""
-    masker = Masker(
-        corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=share, masks_unknown=False
-    )
     for index in range(len(corpus)):
         sequence = corpus[index]
         ids = np.where(np.arange(len(sequence.entity_ids)) % 3, sequence.entity_ids, UNKNOWN_ENTITY)
-        found = masker.mask(replace(sequence, entity_ids=ids), epoch=0, index=index)
+        subject = masker(corpus, entity_share=share, masks_unknown=False)
+        masked = subject.mask(replace(sequence, entity_ids=ids), epoch=0, index=index)
         is_known = ids != UNKNOWN_ENTITY
-        assert found.entity_ids[~is_known].tolist() == ids[~is_known].tolist()
-        assert (found.entity_labels[~is_known] == IGNORED).all()
-        hidden = int((found.entity_labels != IGNORED).sum())
+        assert np.array_equal(masked.entity_ids[~is_known], ids[~is_known])
+        assert (masked.entity_labels[~is_known] == IGNORED).all()
+        hidden = int((masked.entity_labels != IGNORED).sum())
         assert hidden == (max(1, round(share * is_known.sum())) if is_known.any() else 0)
+
+
+def test_no_entities_are_no_obstacle(corpus: Corpus) -> None:
+    masked = masker(corpus).mask(sequence_of([4, 6], ()), epoch=0, index=0)
+    assert len(masked.entity_ids) == 0
+    assert collate([masked], max_mention_words=3, entities=True).shape.entities == 0
+
+
+def test_one_long_word_is_masked_over_budget(corpus: Corpus) -> None:
+    masked = masker(corpus).mask(sequence_of([5, 7, 9, 11]), epoch=0, index=0)
+    assert (masked.word_labels[1:-1] != IGNORED).all()
+
+
+def literal_choice(lengths: list[int], order: list[int], budget: int) -> list[int]:
+    chosen: list[int] = []
+    for word in order:
+        if sum(lengths[other] for other in chosen) + lengths[word] <= budget:
+            chosen.append(word)
+    return chosen or [min(order, key=lambda word: lengths[word])]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    data=st.data(), lengths=st.lists(st.integers(1, 9), min_size=1, max_size=60), budget=st.integers(1, 60)
+)
+def test_choice_of_words_equals_the_literal_rule(
+    data: st.DataObject, lengths: list[int], budget: int
+) -> None:
+    order = data.draw(st.permutations(range(len(lengths))))
+    chosen = choose_words(np.array(lengths), np.array(order), budget)
+    assert chosen.tolist() == literal_choice(lengths, order, budget)
+
+
+def test_collation(corpus: Corpus) -> None:
+    subject = masker(corpus)
+    masked = [subject.mask(corpus[index], epoch=0, index=index) for index in range(20)]
+    batch = collate(masked, max_mention_words=3, entities=True)
+    assert batch.shape.lengths == tuple((len(each.word_ids), len(each.entity_ids)) for each in masked)
+    assert batch.word_ids.tolist() == [word for each in masked for word in each.word_ids]
+    assert batch.entity_ids.tolist() == [entity for each in masked for entity in each.entity_ids]
+    labels = [label for each in masked for label in each.word_labels]
+    assert batch.masked_words.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
+    assert batch.word_labels.tolist() == [label for label in labels if label != IGNORED]
+    labels = [IGNORED] * batch.shape.words + [label for each in masked for label in each.entity_labels]
+    assert batch.masked_entities.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
+    assert batch.entity_labels.tolist() == [label for label in labels if label != IGNORED]
+    spans = [
+        list(range(start, end))[:3]
+        for each in masked
+        for start, end in zip(each.entity_starts.tolist(), each.entity_ends.tolist(), strict=True)
+    ]
+    assert any(len(span) == 3 for span in spans)
+    places, begins = batch.mention_places()
+    assert places.tolist() == [place for span in spans for place in span]
+    assert begins.tolist() == [0, *itertools.accumulate(map(len, spans))][:-1]
+    words_only = collate(masked, max_mention_words=3, entities=False)
+    assert (words_only.shape.entities, words_only.shape.masked_entities) == (0, 0)
+    assert words_only.word_ids.equal(batch.word_ids)
+
+
+def test_unknown_profile_is_refused(corpus: Corpus) -> None:
+    with pytest.raises(ValueError, match="profile 'papers' is unknown; use one of fixed, paper"):
+        masker(corpus, "papers")

@@ -126,20 +126,17 @@ def test_a_pickled_corpus_is_its_folder(tmp_path: Path, part: str) -> None:
     assert again[3].word_ids.tolist() == corpus[3].word_ids.tolist()
 
 
-def test_entities_are_counted_over_all_shards(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", [None, [], [0], [3, 17, 18, 39], list(range(40))])
+def test_entities_are_counted_over_all_or_chosen_sequences(tmp_path: Path, chosen: list[int] | None) -> None:
     rows = random_rows(40)
-    counts = count_entities(Corpus(write_sequences(tmp_path, rows, held_out=random_rows(5, seed=9))))
-    ids = [entity for row in rows for entity in row["entity_ids"]]
-    assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
-
-
-@pytest.mark.parametrize("chosen", [[], [0], [3, 17, 18, 39], list(range(40))])
-def test_entities_of_chosen_sequences_are_counted(tmp_path: Path, chosen: list[int]) -> None:
-    rows = random_rows(40)
-    corpus = Corpus(write_sequences(tmp_path, rows))
+    corpus = Corpus(write_sequences(tmp_path, rows, held_out=random_rows(5, seed=9)))
     assert len(corpus.batches) > 1
-    ids = [entity for number in chosen for entity in rows[number]["entity_ids"]]
-    counts = count_entities(corpus, np.array(chosen, np.int64))
+    ids = [
+        entity
+        for number in (range(40) if chosen is None else chosen)
+        for entity in rows[number]["entity_ids"]
+    ]
+    counts = count_entities(corpus, None if chosen is None else np.array(chosen, np.int64))
     assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
 
 

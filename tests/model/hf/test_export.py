@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from model.files import save_model
 from model.hf.__main__ import main
@@ -22,7 +22,14 @@ from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.model.hf.test_card import answer
 from tests.support import ROOT
-from tests.support.models import TINY, luke_of_transformers, random_batch, save_tied, shake
+from tests.support.models import (
+    TINY,
+    luke_of_transformers,
+    random_batch,
+    save_tied,
+    shake,
+    transformers_inputs,
+)
 
 TITLES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Beyoncé": 3, "Los Angeles": 4, "東京": 5}
 
@@ -86,14 +93,7 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
 @torch.no_grad()
 def outputs(theirs: Any, ours: LukeForPretraining, batch: Batch) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """What transformers' model says of a batch, and our logits of words and of entities."""
-    assert batch.entity_mask is not None
-    found = theirs(
-        input_ids=batch.word_ids,
-        attention_mask=batch.word_mask.long(),
-        entity_ids=batch.entity_ids,
-        entity_attention_mask=batch.entity_mask.long(),
-        entity_position_ids=batch.entity_positions,
-    )
+    found = theirs(**transformers_inputs(batch))
     words, entities = ours.luke(batch)
     logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
     return found, logits, ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
@@ -170,16 +170,6 @@ def test_transformers_loads_the_tokenizer(exported: Path, name: str) -> None:
     assert json.loads((exported / "entity_vocab.json").read_text()) == TITLES | {"[MASK2]": 6}
 
 
-def test_export_and_tokenizer_work_together(exported: Path) -> None:
-    import transformers
-
-    tokenizer = transformers.LukeTokenizer.from_pretrained(exported, task="entity_pair_classification")
-    model = transformers.LukeModel.from_pretrained(exported)
-    encoded = tokenizer("Beyoncé lives in Los Angeles.", entity_spans=[(0, 7), (17, 28)], return_tensors="pt")
-    assert encoded["entity_ids"].tolist() == [[2, 6]]
-    assert model(**encoded).entity_last_hidden_state.isfinite().all()
-
-
 def test_an_export_is_a_tokenizer_and_a_model_to_go_on_with(exported: Path, tmp_path: Path) -> None:
     words = json.loads((exported / "vocab.json").read_text())
     config = json.loads((exported / "config.json").read_text())
@@ -213,16 +203,6 @@ def test_export_has_the_same_bytes_each_time(
         assert (exported / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_learnt_entity_aware_queries_are_exported(shared: Path, tmp_path: Path) -> None:
-    import transformers
-
-    module = pretrained(tmp_path / "a", use_entity_aware_attention=True)
-    run_export(shared, tmp_path / "a", tmp_path / "b")
-    loaded = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "b").state_dict()
-    learnt = module.state_dict()["luke.layers.1.attention.word_to_entity_query.weight"]
-    assert torch.equal(loaded["luke.encoder.layer.1.attention.self.w2e_query.weight"], learnt)
-
-
 def test_entity_table_as_wide_as_the_words(shared: Path, tmp_path: Path) -> None:
     import transformers
 
@@ -232,39 +212,59 @@ def test_entity_table_as_wide_as_the_words(shared: Path, tmp_path: Path) -> None
     assert not any(info.values()), info
 
 
-def test_what_cannot_be_exported_is_refused(shared: Path, source: Path, tmp_path: Path) -> None:
-    pretrained(tmp_path / "paper", entity_head="paper")
-    with pytest.raises(ValueError, match=r"entity_head is 'paper', but transformers has only the head"):
-        run_export(shared, tmp_path / "paper", tmp_path / "out")
-    pretrained(tmp_path / "words", vocab_size=300)
-    with pytest.raises(
-        ValueError, match=r"vocab\.json: 50265 entries, but the model has 300; give the vocabulary"
-    ):
-        run_export(shared, tmp_path / "words", tmp_path / "out")
-    tokenizer = shared / "data" / "roberta-tokenizer"
-    vocabulary = tmp_path / "entities.json"
-    with pytest.raises(ValueError, match=r"entities\.json: no such file"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    titles = {title: number for number, title in enumerate(["[PAD]", "[UNK]", "A", "B", "C", "D"])}
-    vocabulary.write_text(json.dumps(titles))
-    with pytest.raises(ValueError, match=r"entities\.json: \[MASK\] missing"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text(json.dumps(titles | {"B": 2, "[MASK]": 3} | {"A": 4, "C": 5} | {"D": 6}))
-    with pytest.raises(ValueError, match=r"entities\.json: 7 entries, but the model has 6; give"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text(json.dumps({"[PAD]": 1, "[UNK]": 0, "[MASK]": 2, "A": 3, "B": 4, "C": 5}))
-    with pytest.raises(
-        ValueError, match=r"entities\.json: begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted"
-    ):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text("{")
-    with pytest.raises(ValueError, match=r"entities\.json: cannot be read"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entity_head": "paper"}, "entity_head is 'paper', but transformers has only the head"),
+        ({"vocab_size": 300}, r"vocab\.json: 50265 entries, but the model has 300; give the vocabulary"),
+        (
+            {"word_encoder": "bert", "hidden_act": "relu"},
+            "model: hidden_act is 'relu', in the word head, too, where transf",
+        ),
+    ],
+)
+def test_models_that_transformers_cannot_be_are_refused(
+    shared: Path, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    pretrained(tmp_path / "model", **changes)
+    with pytest.raises(ValueError, match=message):
+        run_export(shared, tmp_path / "model", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file"),
+        ("{", "cannot be read"),
+        ('{"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3, "C": 4, "D": 5}', r"\[MASK\] missing"),
+        (json.dumps(TITLES | {"A": 6}), "7 entries, but the model has 6; give"),
+        (
+            json.dumps(TITLES | {"[PAD]": 1, "[UNK]": 0}),
+            r"begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted",
+        ),
+    ],
+)
+def test_vocabularies_of_other_entities_are_refused(
+    shared: Path, source: Path, tmp_path: Path, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "entities.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"entities\.json: {message}"):
+        run_export(shared, source, tmp_path / "out", tmp_path / "entities.json")
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_without_a_pretrained_model_are_refused(shared: Path, source: Path, tmp_path: Path) -> None:
     save_model(tmp_path / "encoder", pretrained(tmp_path / "whole").luke)
-    with pytest.raises(ValueError, match="encoder: no prediction heads in the weights"):
-        run_export(shared, tmp_path / "encoder", tmp_path / "out", source / "entity_vocab.json")
-    with pytest.raises(ValueError, match=r"config\.json: no such file"):
-        export(tmp_path, tmp_path / "out", tokenizer=tokenizer, entity_vocab=source / "entity_vocab.json")
+    (tmp_path / "empty").mkdir()
+    for name, message in (
+        ("encoder", "encoder: no prediction heads in the weights"),
+        ("empty", r"config\.json: no such file"),
+        ("nowhere", "nowhere: no such folder; give the folder of a pretrained model"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_export(shared, tmp_path / name, tmp_path / "out", source / "entity_vocab.json")
     assert not (tmp_path / "out").exists()
 
 
@@ -335,29 +335,6 @@ def test_card_counts_the_parameters_that_transformers_counts_and_its_program_run
     count = module.num_parameters() - module.lm_head.decoder.weight.numel()
     assert f"| parameters | {count:,} |" in (exported / "README.md").read_text()
     assert answer(exported) in {*TITLES, "[MASK2]"}
-
-
-def test_half_of_the_queries_or_a_head_of_another_size_is_refused(
-    shared: Path, source: Path, tmp_path: Path
-) -> None:
-    pretrained(tmp_path / "model", use_entity_aware_attention=True)
-    path = tmp_path / "model" / "model.safetensors"
-    weights = load_file(path)
-    save_file({key: weights[key] for key in weights if "1.attention.word_to_entity" not in key}, path)
-    message = r"model: missing keys luke\.layers\.1\.attention\.word_to_entity_query\.bias, luke\.layers\.1\."
-    with pytest.raises(ValueError, match=message):
-        run_export(shared, tmp_path / "model", tmp_path / "out")
-    save_file(weights | {"entity_head.bias": torch.zeros(4)}, path)
-    with pytest.raises(
-        ValueError, match=r"entity_head\.bias has shape \(4,\), the configuration wants \(6,\)"
-    ):
-        run_export(shared, tmp_path / "model", tmp_path / "out")
-    pretrained(tmp_path / "bert", word_encoder="bert", hidden_act="relu")
-    with pytest.raises(ValueError, match=r"bert: hidden_act is 'relu', in the word head, too, where transf"):
-        run_export(shared, tmp_path / "bert", tmp_path / "out")
-    with pytest.raises(ValueError, match="nowhere: no such folder; give the folder of a pretrained model"):
-        run_export(shared, tmp_path / "nowhere", tmp_path / "out", source / "entity_vocab.json")
-    assert not (tmp_path / "out").exists()
 
 
 def test_tokenizer_with_500_000_titles(shared: Path, tmp_path: Path) -> None:

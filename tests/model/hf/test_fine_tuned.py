@@ -9,10 +9,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.hf.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, load_fine_tuned
-from model.hf.load import load_luke
 from model.luke.batch import Batch
 from model.luke.encoder import LukeModel
-from tests.support.models import TINY, luke_of_transformers, random_batch, shake, words_of_transformers
+from tests.support.models import (
+    TINY,
+    luke_of_transformers,
+    random_batch,
+    shake,
+    transformers_inputs,
+    words_of_transformers,
+)
 
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 4}
 
@@ -56,13 +62,7 @@ def with_all_entities(batch: Batch) -> Batch:
 
 def their_logits(theirs: torch.nn.Module, batch: Batch) -> torch.Tensor:
     """What transformers' model computes; spans are the first word and the third."""
-    inputs = {
-        "input_ids": batch.word_ids,
-        "attention_mask": batch.word_mask.long(),
-        "entity_ids": batch.entity_ids,
-        "entity_attention_mask": batch.entity_mask.long(),
-        "entity_position_ids": batch.entity_positions,
-    }
+    inputs = transformers_inputs(batch)
     if type(theirs).__name__ == "LukeForEntitySpanClassification":
         first = torch.zeros_like(batch.entity_ids)
         inputs |= {"entity_start_positions": first, "entity_end_positions": first + 2}
@@ -172,14 +172,6 @@ def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int
     again = load_fine_tuned(str(tmp_path / "out"))
     with torch.no_grad():
         torch.testing.assert_close(logits(again, batch), wanted, atol=1e-5, rtol=0)
-
-
-def test_encoder_alone_is_read_as_well(tmp_path: Path) -> None:
-    theirs = luke_of_transformers("LukeForEntityPairClassification")
-    theirs.save_pretrained(tmp_path)
-    ours = load_luke(str(tmp_path), use_entity_aware_attention=True).state_dict()
-    table = theirs.luke.entity_embeddings.entity_embeddings.weight
-    assert torch.equal(ours["entity_embeddings.token.weight"], table)
 
 
 def test_other_heads_and_broken_ones_are_refused(tmp_path: Path) -> None:

@@ -15,28 +15,7 @@ from model.hf.load import fingerprint_model, load_luke, read_config
 from model.luke.batch import Batch
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
-from tests.support.models import (
-    TINY,
-    random_batch,
-    run_transformers,
-    shake,
-    transformers_values,
-    words_of_transformers,
-)
-
-
-def roberta(folder: Path, with_head: bool = True, **changes: object) -> torch.nn.Module:
-    """Save a random RoBERTa of transformers."""
-    import transformers
-
-    values = transformers_values(TINY) | changes
-    for name in ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention"):
-        del values[name]
-    torch.manual_seed(4)
-    kind = transformers.RobertaForMaskedLM if with_head else transformers.RobertaModel
-    module = shake(kind(transformers.RobertaConfig(**values)).eval())
-    module.save_pretrained(folder)
-    return module
+from tests.support.models import TINY, random_batch, shake, words_of_transformers
 
 
 @pytest.mark.parametrize("kind", [LukeForPretraining, LukeModel])
@@ -85,11 +64,16 @@ def test_queries_that_are_there_are_kept_or_left_out(
 
 
 @pytest.mark.parametrize("with_head", [True, False])
-def test_roberta_gives_the_words_and_the_seed_the_entities(tmp_path: Path, with_head: bool) -> None:
-    theirs = roberta(tmp_path, with_head)
+def test_roberta_gives_the_words_and_the_seed_the_entities(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, with_head: bool
+) -> None:
+    caplog.set_level(logging.INFO)
+    theirs = words_of_transformers("RobertaForMaskedLM" if with_head else "RobertaModel")
+    theirs.save_pretrained(tmp_path)
     batch = random_batch(entities=0)
     torch.manual_seed(1)
     first = load_luke(str(tmp_path), use_entity_aware_attention=True)
+    assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
     torch.manual_seed(1)
     second = load_luke(str(tmp_path), use_entity_aware_attention=True)
     with torch.no_grad():
@@ -101,22 +85,8 @@ def test_roberta_gives_the_words_and_the_seed_the_entities(tmp_path: Path, with_
     assert first.entity_embeddings.token.weight[2].abs().max() > 0
 
 
-@pytest.mark.parametrize("kind", ["LukeModel", "LukeForMaskedLM"])
-def test_transformers_luke_is_read(tmp_path: Path, kind: str) -> None:
-    import transformers
-
-    config = transformers.LukeConfig(**transformers_values(replace(TINY, use_entity_aware_attention=True)))
-    theirs = shake(getattr(transformers, kind)(config).eval())
-    theirs.save_pretrained(tmp_path)
-    batch = random_batch()
-    with torch.no_grad():
-        ours = load_luke(str(tmp_path), use_entity_aware_attention=True)(batch)
-        wanted = run_transformers(getattr(theirs, "luke", theirs), batch)
-    torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=0)
-
-
 def test_weights_in_parts_and_in_the_old_format(tmp_path: Path) -> None:
-    roberta(tmp_path)
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path)
     torch.manual_seed(0)
     wanted = load_luke(str(tmp_path), use_entity_aware_attention=False).state_dict()
     weights = load_file(tmp_path / "model.safetensors")
@@ -152,9 +122,6 @@ def test_missing_unexpected_and_misshapen_weights_are_refused(tmp_path: Path) ->
         ValueError, match=r"layers\.0\.output\.bias has shape \(3,\), the configuration wants \(16,\)"
     ):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(ValueError, match=r"model\.safetensors: not a whole safetensors file"):
-        load_luke(str(tmp_path), use_entity_aware_attention=False)
     path.unlink()
     with pytest.raises(ValueError, match=r"none of model\.safetensors, "):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
@@ -168,13 +135,6 @@ def test_some_of_the_queries_are_too_few(tmp_path: Path) -> None:
     save_file({key: tensor for key, tensor in weights.items() if key not in absent}, path)
     with pytest.raises(ValueError, match=f"missing keys {', '.join(absent)}; the weights have the other"):
         load_luke(str(tmp_path), use_entity_aware_attention=True)
-
-
-def test_an_entity_side_that_is_drawn_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    roberta(tmp_path)
-    with caplog.at_level(logging.INFO):
-        load_luke(str(tmp_path), use_entity_aware_attention=False)
-    assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["RobertaModel", "BertModel"])
@@ -217,15 +177,8 @@ def test_a_mask_beyond_the_words_is_refused(tmp_path: Path) -> None:
         load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=5000)
 
 
-def test_other_models_and_missing_folders_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"config\.json: no such file; give a folder with a model"):
-        load_luke(str(tmp_path), use_entity_aware_attention=False)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
-    with pytest.raises(
-        ValueError, match="model_type 'gpt2' is not supported; use a model of type luke, roberta"
-    ):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
     with pytest.raises(ValueError, match="neither a folder nor a model on the hub"):
         load_luke(str(tmp_path / "not" / "there"), use_entity_aware_attention=False)
@@ -235,7 +188,7 @@ def test_other_models_and_missing_folders_are_refused(
 def test_the_old_format_is_fetched_only_where_it_is_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
 ) -> None:
-    roberta(tmp_path / "hub")
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "hub")
     beside = {"config.json", "entity_vocab.json", "tokenizer_config.json"}
     for name in (*beside - {"config.json"}, "vocab.json"):
         (tmp_path / "hub" / name).write_text("{}")

@@ -48,14 +48,6 @@ def test_equals_torch_s_own(parts: int) -> None:
 
 
 @pytest.mark.usefixtures("parts")
-def test_gradients_are_those_of_the_value() -> None:
-    states, table, bias, labels = make_input()
-    assert torch.autograd.gradcheck(
-        lambda *inputs: linear_cross_entropy(*inputs, labels)[0], (states, table, bias)
-    )
-
-
-@pytest.mark.usefixtures("parts")
 def test_large_logits_do_not_overflow() -> None:
     states, table, bias, labels = make_input(torch.float32)
     loss, _ = linear_cross_entropy(states * 1e3, table * 1e3, bias, labels)

@@ -1,61 +1,26 @@
-"""Unpadded batches: the padded result in states, losses and gradients, in every form."""
+"""Unpadded batches: the padded result in states, losses and gradients."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from model.kernels import attention as forms
 from model.kernels.packing import Packed
 from model.luke.batch import Batch, Unpadded
-from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
 from tests.support import properties
-from tests.support.models import TINY, random_batch, shake
+from tests.support.models import STILL, TINY, random_batch, shake, still_batches
 from tests.support.properties import st
 
-STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
-
-@pytest.fixture(params=["in turn", "jagged"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How CPUs go through the sequences, and how one call of a GPU's kernel does (here: torch's stand-in)."""
-    if request.param == "jagged":
-        if not forms.JAGGED_DEVICES:
-            pytest.skip("this torch has no jagged tensors")
-        monkeypatch.setattr(forms, "JAGGED_DEVICES", ("cpu",))
-    return request.param
-
-
-def without_entities_in(batch: Batch, row: int) -> Batch:
-    """A sequence without entities beside others with some."""
-    mask, positions = batch.entity_mask.clone(), batch.entity_positions.clone()
-    labels = batch.entity_labels.clone()
-    mask[row], positions[row], labels[row] = False, -1, -100
-    return replace(batch, entity_mask=mask, entity_positions=positions, entity_labels=labels)
-
-
-def batches() -> dict[str, Batch]:
-    torch.manual_seed(0)
-    batch = random_batch(STILL)
-    assert not batch.word_mask.all()
-    return {
-        "padding on either side": batch,
-        "one sequence": Batch(*(getattr(batch, field.name)[:1] for field in fields(batch)[:-1])),
-        "a sequence without entities": without_entities_in(batch, 1),
-        "no entities at all": random_batch(STILL, entities=0),
-    }
-
-
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("name", batches())
+@pytest.mark.parametrize("name", still_batches())
 @pytest.mark.parametrize("entity_aware", [False, True])
 def test_unpadded_equals_padded(name: str, entity_aware: bool) -> None:
     torch.manual_seed(1)
     config = replace(STILL, use_entity_aware_attention=entity_aware)
-    module, batch = shake(LukeForPretraining(config)).double(), batches()[name]
+    module, batch = shake(LukeForPretraining(config)).double(), still_batches()[name]
     results = []
     for given in (batch, batch.unpadded()):
         module.zero_grad()
@@ -125,18 +90,3 @@ def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> Non
     assert mixed.order.tolist() == mixed.places.tolist() == list(range(len(packed))), "it is in that order"
     assert mixed.offsets.tolist() == mixed.word_offsets.tolist() == layout.offsets.tolist()
     assert [words for words, _ in mixed.lengths] == layout.offsets.diff().tolist()
-
-
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("entity_aware", [False, True])
-def test_dropout_in_training(entity_aware: bool) -> None:
-    config: LukeConfig = replace(TINY, use_entity_aware_attention=entity_aware)
-    torch.manual_seed(0)
-    module, batch = LukeForPretraining(config).train(), random_batch(config).unpadded()
-    losses = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        losses.append(sum(module(batch).losses.values()).item())
-    assert losses[0] == losses[1] != losses[2]
-    sum(module(batch).losses.values()).backward()
-    assert all(value.grad.isfinite().all() for value in module.parameters() if value.grad is not None)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.hf.keys import from_transformers
 from model.luke.batch import Batch
 from model.luke.config import PRESETS, LukeConfig
 from model.luke.encoder import LukeModel
@@ -50,23 +49,6 @@ def check_hidden_states(config: LukeConfig, entities: int, is_packed: bool) -> N
         torch.testing.assert_close(entity_states[real], their_entities[real], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("entity_aware", [False, True])
-@pytest.mark.parametrize("size", ["least", "tiny", "base"])
-def test_gradients_equal_transformers(size: str, entity_aware: bool) -> None:
-    config = replace(SIZES[size], use_entity_aware_attention=entity_aware)
-    ours, theirs = transformers_pair(config)
-    batch = random_batch(config)
-    for states in (ours(batch.unpadded()), run_transformers(theirs, batch)):
-        real = (states[0][batch.word_mask], states[1][batch.entity_mask])
-        sum(
-            (state * torch.linspace(-1, 1, state.numel()).view_as(state)).sum() / state.numel() ** 0.5
-            for state in real
-        ).backward()
-    wanted = from_transformers({name: p.grad for name, p in theirs.named_parameters()}, "", with_heads=False)
-    for name, parameter in ours.named_parameters():
-        torch.testing.assert_close(parameter.grad, wanted[f"luke.{name}"], atol=1e-4, rtol=1e-4)
-
-
 def test_entity_input_is_the_paper_s_sum() -> None:
     torch.manual_seed(0)
     embeddings = LukeModel(TINY).eval().entity_embeddings
@@ -78,27 +60,6 @@ def test_entity_input_is_the_paper_s_sum() -> None:
             summed = embeddings.projection.weight @ table[entity] + mean + embeddings.token_type.weight[0]
             normed = (summed - summed.mean()) / (summed.var(correction=0) + TINY.layer_norm_eps).sqrt()
             torch.testing.assert_close(output[row], normed, atol=1e-5, rtol=1e-5)
-
-
-def test_padding_changes_nothing() -> None:
-    torch.manual_seed(0)
-    module = LukeModel(replace(TINY, use_entity_aware_attention=True)).eval()
-    batch = random_batch()
-    with torch.no_grad():
-        words, entities = module(batch)
-        # Row 1 is padded on its left, where entity positions count the padding: nothing to compare it with.
-        for row in (0, 2, 3):
-            word_mask, entity_mask = batch.word_mask[row], batch.entity_mask[row]
-            alone = Batch(
-                batch.word_ids[row : row + 1, word_mask],
-                torch.ones(1, int(word_mask.sum()), dtype=torch.bool),
-                batch.entity_ids[row : row + 1, entity_mask],
-                batch.entity_positions[row : row + 1, entity_mask],
-                torch.ones(1, int(entity_mask.sum()), dtype=torch.bool),
-            )
-            alone_words, alone_entities = module(alone)
-            torch.testing.assert_close(alone_words[0], words[row, word_mask], atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(alone_entities[0], entities[row, entity_mask], atol=1e-5, rtol=1e-5)
 
 
 def test_keep_entities_takes_rows_in_order() -> None:
@@ -139,18 +100,6 @@ def test_too_long_input_is_refused() -> None:
     words = torch.zeros(1, TINY.max_words + 1, dtype=torch.int64)
     with pytest.raises(ValueError, match=r"word_ids has 39 words, but the model has positions for 38"):
         LukeModel(TINY)(Batch(words, torch.ones_like(words, dtype=torch.bool)))
-
-
-def test_batch_refuses_shapes_that_do_not_fit() -> None:
-    ids = torch.zeros(2, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match=r"word_mask has shape \(2, 4\), but its ids want \(2, 3\)"):
-        Batch(ids, torch.ones(2, 4, dtype=torch.bool))
-    with pytest.raises(ValueError, match="come together"):
-        Batch(ids, torch.ones(2, 3, dtype=torch.bool), entity_ids=ids)
-    with pytest.raises(ValueError, match=r"entity_positions has shape \(2, 1, 4\)"):
-        Batch(
-            ids, ids > -1, entity_ids=ids, entity_positions=torch.zeros(2, 1, 4).long(), entity_mask=ids > -1
-        )
 
 
 @pytest.fixture(params=[False, True], ids=["original", "entity-aware"])

@@ -1,7 +1,7 @@
 """Flat batches: what lies where, and the padded batch's losses and gradients."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -21,15 +21,13 @@ from model.luke.config import PRESETS
 from model.luke.flat import FlatBatch, FlatSequence, flatten, padded
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
-from tests.support.models import TINY, flat_of, random_batch, shake
+from tests.support.flat_batches import random_flat
+from tests.support.models import STILL, TINY, flat_of, random_batch, shake, still_batches
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
 
-STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-FORMS = ("in turn", "jagged", "by cases")
 
-
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=["in turn", "jagged", "by cases"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How CPUs go through the sequences, and what GPUs do in float32 and in bf16, on stand-ins."""
     if request.param == "jagged":
@@ -40,31 +38,6 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
         monkeypatch.setattr(attention_cuda, "FLASH", PlainKernel())
     return str(request.param)
-
-
-def without(batch: Batch, row: int) -> Batch:
-    """The batch with one sequence that has no entities."""
-    mask, positions, labels = (
-        each.clone() for each in (batch.entity_mask, batch.entity_positions, batch.entity_labels)
-    )
-    mask[row], positions[row], labels[row] = False, -1, -100
-    return replace(batch, entity_mask=mask, entity_positions=positions, entity_labels=labels)
-
-
-def batches() -> dict[str, Batch]:
-    torch.manual_seed(0)
-    batch = random_batch(STILL)
-    return {
-        "padding on either side": batch,
-        "a sequence without entities": without(batch, 1),
-        "no entities at all": random_batch(STILL, entities=0),
-        "one sequence": Batch(
-            *(
-                None if getattr(batch, field.name) is None else getattr(batch, field.name)[:1]
-                for field in fields(batch)
-            )
-        ),
-    }
 
 
 def shifted(batch: Batch) -> Batch:
@@ -90,12 +63,12 @@ def outcome(
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("name", batches())
+@pytest.mark.parametrize("name", still_batches())
 @pytest.mark.parametrize("entity_aware", [False, True])
 def test_a_flat_batch_has_the_losses_and_gradients_of_the_padded_one(name: str, entity_aware: bool) -> None:
     torch.manual_seed(1)
     module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).double()
-    batch = shifted(batches()[name])
+    batch = shifted(still_batches()[name])
     wanted, of_wanted = outcome(module, batch)
     found, of_found = outcome(module, flat_of(batch))
     assert found.total == wanted.total
@@ -121,6 +94,8 @@ def test_dropout_in_training(entity_aware: bool) -> None:
         torch.manual_seed(seed)
         losses.append(sum(module(batch).losses.values()).item())
     assert losses[0] == losses[1] != losses[2]
+    sum(module(batch).losses.values()).backward()
+    assert all(value.grad.isfinite().all() for value in module.parameters() if value.grad is not None)
 
 
 def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +103,7 @@ def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.Monke
     monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
     with mock.patch.object(attention_cuda, "FLASH", PlainKernel()) as kernel:
         LukeForPretraining(replace(STILL, use_entity_aware_attention=True))(
-            flat_of(shifted(batches()["one sequence"]))
+            flat_of(shifted(still_batches()["one sequence"]))
         )
     assert kernel.calls == 4 * STILL.num_hidden_layers
 
@@ -140,7 +115,7 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
 ) -> None:
     """In all layers, so that no layer moves a token; what comes out lies as what went in."""
     module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).luke.eval()
-    flat = flat_of(shifted(batches()["padding on either side"]))
+    flat = flat_of(shifted(still_batches()["padding on either side"]))
     given: list[tuple[Tensor, Packed]] = []
     for layer in module.layers:
         layer.attention.register_forward_pre_hook(
@@ -160,6 +135,22 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     mask = padded(flat, STILL.pad_token_id)
     wanted = torch.cat([words[mask.word_mask], entities[mask.entity_mask]])
     torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
+
+
+LENGTHS = {
+    "different lengths": [(9, 2), (4, 5), (13, 1)],
+    "a sequence without entities": [(5, 3), (8, 0), (2, 1)],
+    "no entities at all": [(3, 0), (7, 0)],
+    "one sequence": [(11, 4)],
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
+    batch = random_flat(LENGTHS[name], TINY)
+    found = flat_of(padded(batch, pad_id=1))
+    assert found.shape == batch.shape
+    assert found.numbers.tolist() == batch.numbers.tolist()
 
 
 def test_what_lies_where() -> None:

@@ -14,13 +14,13 @@ import torch
 
 from model import evaluation
 from model.data.held_out import HeldOut
+from model.data.masking import MaskedSequence
 from model.data.shards import Corpus
 from model.files import PRETRAINING, save_model
 from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate, sample_predictions
 from model.pretraining.loader import choose_sequences
-from model.training.ranks import Ranks
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
 
@@ -51,6 +51,16 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
     return path
 
 
+def batch_of(masked: MaskedSequence) -> Batch:
+    """A batch of one masked sequence."""
+    words, word_labels, entities, entity_labels, starts, ends = (
+        torch.from_numpy(column)[None] for column in vars(masked).values()
+    )
+    are_words, are_entities = torch.ones_like(words).bool(), torch.ones_like(entities).bool()
+    places = mention_positions(starts, ends, 3)
+    return Batch(words, are_words, entities, places, are_entities, word_labels, entity_labels)
+
+
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     """(sequence, place, label) of every masked entity."""
     masker = held_out.make_masker(masks_words=False)
@@ -64,27 +74,6 @@ def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_two_processes_share_the_batches_and_have_the_figures_of_one(
-    module: LukeForPretraining, folder: Path, tmp_path: Path
-) -> None:
-    held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
-    kept: list[Any] = []
-
-    class Second(Ranks):
-        def gather(self, rows: Any) -> Any:
-            kept.append(rows)
-            return rows
-
-    class First(Ranks):
-        def gather(self, rows: Any) -> Any:
-            return np.concatenate([rows, kept.pop(0)])
-
-    evaluate(module, held_out, batch_size=3, ranks=Second(rank=1, count=2))
-    assert all(len(rows) > 0 for rows in kept)
-    found = evaluate(module, held_out, batch_size=3, ranks=First(rank=0, count=2))
-    assert found == evaluate(module, held_out, batch_size=3)
-
-
 def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     figures = evaluate(module, held_out, batch_size=3)
@@ -94,13 +83,7 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     for index, masks_words in itertools.product(range(len(held_out)), (True, False)):
         masked = (of_words if masks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
         assert (masked.word_labels != IGNORED).any() == masks_words
-        columns = vars(masked).values()
-        word_ids, word_labels, entity_ids, entity_labels, starts, ends = (
-            torch.from_numpy(column)[None] for column in columns
-        )
-        are_words, are_entities = torch.ones_like(word_ids).bool(), torch.ones_like(entity_ids).bool()
-        places = mention_positions(starts, ends, 3)
-        batch = Batch(word_ids, are_words, entity_ids, places, are_entities, word_labels, entity_labels)
+        batch = batch_of(masked)
         with torch.no_grad():
             word_states, entity_states = module.luke(batch)
             logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]
@@ -126,11 +109,6 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     assert figures["known_entity_count"] == sum(label >= 3 for label in labels) < len(labels)
 
 
-def test_twenty_mentions_are_shown(module: LukeForPretraining, tmp_path: Path) -> None:
-    folder = write_sequences(tmp_path, random_rows(4), held_out=random_rows(60, seed=5))
-    assert len(sample_predictions(module, HeldOut.open(folder))) == 20
-
-
 def test_what_the_model_says_is_what_it_is_judged_by(
     module: LukeForPretraining, folder: Path, tmp_path: Path
 ) -> None:
@@ -152,15 +130,8 @@ def test_what_the_model_says_is_what_it_is_judged_by(
         assert row["word_ids"][row["start"] : row["end"]] == source["word_ids"][mention]
         assert row["commonest"] == 4
         hidden = masked.mask(held_out.corpus[index], epoch=0, index=index)
-        words, _, entity_ids, _, starts, ends = (
-            torch.from_numpy(each)[None] for each in vars(hidden).values()
-        )
-        batch = Batch(
-            words, torch.ones_like(words).bool(), entity_ids, mention_positions(starts, ends, 3),
-            torch.ones_like(entity_ids).bool(),
-        )  # fmt: skip
         with torch.no_grad():
-            _, states = module.eval().luke(batch)
+            _, states = module.eval().luke(batch_of(hidden))
             logits = module.entity_head(states, module.luke.entity_embeddings.token.weight)[0, place]
         shares = logits[3:].softmax(dim=0)
         assert row["said"] == 3 + int(shares.argmax())
@@ -268,7 +239,7 @@ def test_sequences_of_another_model_are_refused(folder: Path, changes: dict[str,
 def test_no_held_out_sequences_are_refused(module: LukeForPretraining, tmp_path: Path) -> None:
     held_out = HeldOut.open(write_sequences(tmp_path, TRAINING, held_out=[]))
     assert len(held_out) == 0
-    with pytest.raises(ValueError, match="no held-out sequences; raise --held-out"):
+    with pytest.raises(ValueError, match="no held-out sequences; raise corpus"):
         evaluate(module, held_out)
 
 

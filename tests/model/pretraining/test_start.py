@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from model.data.shards import Corpus, SequenceFacts
 from model.luke.config import MASK_ENTITY, PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
+from model.luke.titles import Titles, TitleWords, vectors_of_titles
 from model.pretraining.configuration import choose
 from model.pretraining.recipes import AROUND_A_BASE, RECIPES
 from model.pretraining.start import begin_with_words, build_model
@@ -150,6 +152,11 @@ def test_narrower_entities_keep_what_matters_most(tmp_path: Path, head: str) -> 
         torch.testing.assert_close(narrow, state)
         narrow = entity_head.projection(narrow)
     torch.testing.assert_close(entities.token.weight[3:] @ narrow, found @ state)
+
+
+def test_special_entities_alone_begin_with_no_words() -> None:
+    words = TitleWords(np.zeros(0, np.int64), np.zeros(4, np.int64))
+    assert not vectors_of_titles(torch.randn(8, 5), Titles(words, words)).any()
 
 
 def test_wider_entities_say_the_same(tmp_path: Path) -> None:

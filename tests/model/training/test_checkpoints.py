@@ -90,18 +90,6 @@ def test_what_another_run_has_left_does_not_count(tmp_path: Path) -> None:
     assert found.step == 200
 
 
-def test_a_folder_is_held_against_other_runs_until_the_end(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints"
-    with (
-        hold(folder),
-        pytest.raises(ValueError, match=f"{tmp_path}: another run trains there; wait for it"),
-        hold(folder),
-    ):
-        pass
-    with hold(folder):
-        pass
-
-
 def test_what_a_killed_run_has_left_goes_unless_another_one_trains_there(checkpoints: Path) -> None:
     with hold(checkpoints):
         remove_leftover(checkpoints)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from model.training.metrics_log import (
     read_lines,
     write_table,
 )
-from model.training.ranks import Ranks
 
 
 def counts(correct: int, total: int) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
@@ -66,25 +64,6 @@ def test_sums_survive_a_checkpoint_to_the_bit(border: int) -> None:
     after.restore(json.loads(json.dumps(before.state())))
     feed(after, range(border, 6))
     assert after.line(1, 6, 0.1) == whole.line(1, 6, 0.1)
-
-
-class Twice(Ranks):
-    """As if another process held the same."""
-
-    def sum(self, values: Mapping[str, float]) -> dict[str, float]:
-        return {name: 2 * value for name, value in values.items()}
-
-
-def test_counts_are_those_of_all_ranks() -> None:
-    means = StepMeans(NAMES, Twice())
-    feed(means, range(1, 3))
-    alone = StepMeans(NAMES)
-    feed(alone, range(1, 3))
-    mine, both = alone.state(), means.state()
-    assert both["sums"] == mine["sums"]
-    for part in ("correct", "total"):
-        assert both[part] == {name: 2 * count for name, count in mine[part].items()}
-        assert all(both[part].values())
 
 
 def test_what_no_process_predicted_is_in_no_line() -> None:

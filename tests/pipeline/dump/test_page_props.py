@@ -75,10 +75,6 @@ def test_mwsql_reads_the_same(tmp_path: Path) -> None:
         assert read(path, wanted) == [(page, value) for page, name, value in found if name == wanted]
 
 
-def test_a_table_without_rows_has_none(tmp_path: Path) -> None:
-    assert read(write(tmp_path / "x.sql", sql([]))) == []
-
-
 def broken(old: bytes, new: bytes) -> bytes:
     content = sql([ROWS, ITEMS])
     assert content.count(old) == 1
@@ -105,5 +101,5 @@ def test_errors_name_the_line_and_what_is_there(tmp_path: Path, content: bytes, 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none.sql: cannot be read \(No such file.*check --page-props"):
+    with pytest.raises(ValueError, match=r"none.sql: cannot be read \(No such file.*check corpus.page_props"):
         PageProps(str(tmp_path / "none.sql"), "wikibase_item")

@@ -277,13 +277,6 @@ def test_a_cut_dump_is_an_error_or_counted(
     assert counts["pages:truncated"] + counts["dump:end_missing"] >= 1
 
 
-def test_a_whole_dump_passes_the_check(tmp_path: Path, long_export: bytes) -> None:
-    for container in ("xml", "bz2", "multistream", "gz"):
-        path = tmp_path / container
-        path.write_bytes(packed(long_export, container))
-        dump.check_end(str(path))
-
-
 def test_damage_inside_is_an_error_even_when_cuts_are_allowed(tmp_path: Path, long_export: bytes) -> None:
     for container in ("bz2", "gz"):
         data = bytearray(packed(long_export, container))
@@ -292,14 +285,6 @@ def test_damage_inside_is_an_error_even_when_cuts_are_allowed(tmp_path: Path, lo
         path.write_bytes(data)
         with pytest.raises(ValueError, match="damaged"):
             read_all(path, 50_000, allow_truncated=True)
-
-
-def test_site_info(tmp_path: Path) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(page_xml(1)))
-    site = dump.read_site_info(str(path))
-    assert (site.language, site.dbname, site.case) == ("en", "enwiki", "first-letter")
-    assert site.namespaces == ((0, ""), (1, "Talk"))
 
 
 @pytest.mark.parametrize("container", ["xml", "bz2", "gz"])

@@ -60,14 +60,6 @@ def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) 
     assert record.drops["pages:other_namespace"] >= 4
 
 
-def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.Result]) -> None:
-    folder, _ = extracted
-    for row in storage.read_rows(storage.join(folder, "paragraphs/block-00003.parquet")):
-        for link in row["links"]:
-            assert 0 <= link["start"] < link["end"] <= len(row["text"])
-            assert link["target"] == link["target"].strip() != ""
-
-
 def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extracted: tuple[str, storage.Result]
 ) -> None:

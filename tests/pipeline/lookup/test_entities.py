@@ -71,23 +71,6 @@ def test_every_format_is_read_back(tmp_path: Path, name: str, counts: bool, page
     assert back.page_ids == (vocab.page_ids if page_ids else (-1,) * 9)
 
 
-def test_transformers_finds_the_ids(shared: Path, tmp_path: Path) -> None:
-    from transformers import LukeTokenizer
-
-    vocab = EntityVocab.rank(COUNTS, 9)
-    vocab.write(str(tmp_path))
-    words = shared / "data/roberta-tokenizer"
-    tokenizer = LukeTokenizer(
-        vocab=json.loads((words / "vocab.json").read_text()),
-        merges=[tuple(line.split()) for line in (words / "merges.txt").read_text().splitlines()[1:]],
-        entity_vocab=json.loads((tmp_path / "entity_vocab.json").read_text()),
-        task=None,
-    )
-    titles = list(vocab.titles[3:])
-    encoded = tokenizer("x " * 6, entities=[*titles, "Elsewhere"], entity_spans=[(0, 1)] * 7)
-    assert encoded["entity_ids"] == [3, 4, 5, 6, 7, 8, 1]
-
-
 def test_a_multilingual_release(tmp_path: Path) -> None:
     """An entity has a title a language; one without a title in ours is there under a name nobody links to."""
     path = tmp_path / "vocab.jsonl"

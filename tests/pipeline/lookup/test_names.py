@@ -19,7 +19,7 @@ from pipeline.lookup.names import (
 )
 from pipeline.storage.tries import TextMap
 from tests.support import oracle_tables as oracle
-from tests.support.oracle_tables import NameFinder, word_boundaries
+from tests.support.oracle_tables import word_boundaries
 
 TEXTS = st.text(alphabet="ab A.-'日本éß\u0301😀1", max_size=30)
 
@@ -66,10 +66,7 @@ def test_word_boundaries_equal_the_oracles(text: str) -> None:
 
 @given(TEXTS, st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6))
 def test_the_longest_names_cover_what_can_be_covered(text: str, wanted: set[str]) -> None:
-    places = sorted((start, end, text[start:end]) for start, end in NameFinder(wanted).spans(text))
-    expected: list[tuple[int, int, str]] = []
-    while free := [place for place in places if not expected or place[0] >= expected[-1][1]]:
-        expected.append(max(free, key=lambda place: (-place[0], place[1])))
+    expected = [(start, end, text[start:end]) for start, end in oracle.longest_spans(text, wanted)]
     assert list(longest_names(text, Names(wanted))) == expected
 
 

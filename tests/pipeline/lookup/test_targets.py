@@ -28,13 +28,6 @@ def test_titles_and_redirects_are_looked_up(table: MentionTable) -> None:
     assert [table.targets.get(title) for title in ("", "D", "To", "TO A")] == [None] * 4
 
 
-def test_targets_have_their_qids(tmp_path: Path) -> None:
-    write_mentions(tmp_path, small_pages(ARTICLES), size=4, qids={0: "Q5"})
-    targets = MentionTable(str(tmp_path)).targets
-    assert targets.get("to a") == Target("A", 0, 3, "Q5")
-    assert targets.get("B") == Target("B", 1, None, None)
-
-
 def test_targets_are_looked_up_by_qid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From any batch of rows; of two pages with one QID the first."""
     monkeypatch.setattr(module, "_ROWS_PER_BATCH", 2)
@@ -53,7 +46,8 @@ def test_targets_are_looked_up_by_qid(tmp_path: Path, monkeypatch: pytest.Monkey
         "Q8": None,
         "Q999999999999999999": None,
     }
-    assert found["Q7"] == targets.get("B")
+    assert found["Q7"] == targets.get("B") == Target("B", 1, None, "Q7")
+    assert targets.get("to a") == Target("A", 0, 3, "Q50")
 
 
 def test_a_table_may_have_no_qids(table: MentionTable) -> None:

@@ -1,11 +1,9 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import is_disambiguation, is_valid_title, normalize_title, redirect_target
+from pipeline.mediawiki.titles import is_disambiguation, normalize_title, redirect_target
 
 NAMESPACES = (
     (0, ""),
@@ -18,8 +16,6 @@ NAMESPACES = (
 )
 ENGLISH = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
 WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
-GERMAN = SiteInfo("de", "dewiki", "first-letter", ((0, ""), (2, "Benutzer"), (6, "Datei"), (14, "Kategorie")))
-TURKISH = SiteInfo("tr", "trwiki", "first-letter", ((0, ""), (6, "Dosya")))
 
 
 @pytest.mark.parametrize(
@@ -57,44 +53,9 @@ def test_titles_are_read_as_mediawiki_reads_them(raw: str, title: str, fragment:
     assert normalize_title(raw, ENGLISH) == (title, fragment)
 
 
-@pytest.mark.parametrize(
-    "title", ["A", "...", ".NET", "A/.b", "5%x", "A & B;", "A" * 255, "é" * 127, "Star: A film"]
-)
-def test_titles_that_mediawiki_allows(title: str) -> None:
-    assert is_valid_title(title)
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
-        "",
-        ":A",
-        ".",
-        "..",
-        "./A",
-        "A/..",
-        "A/./B",
-        "A~~~",
-        "A%20",
-        "A&amp;",
-        "A&#38;",
-        "A{",
-        "A\ufffd",
-        "é" * 128,
-    ],
-)
-def test_titles_that_mediawiki_refuses(title: str) -> None:
-    assert not is_valid_title(title)
-
-
 def test_case_sensitive_wikis_keep_the_first_letter() -> None:
     assert normalize_title("quay", WIKTIONARY) == ("quay", "")
     assert normalize_title("category:quay", WIKTIONARY) == ("Category:quay", "")
-
-
-def test_turkish_has_a_dotted_capital() -> None:
-    assert normalize_title("istanbul", TURKISH)[0] == "İstanbul"
-    assert normalize_title("istanbul", ENGLISH)[0] == "Istanbul"
 
 
 @given(st.text(max_size=40))
@@ -102,33 +63,6 @@ def test_normal_titles_stay_as_they_are(raw: str) -> None:
     title, _ = normalize_title(raw, ENGLISH)
     if "%" not in title and "&" not in title and not title.startswith(":"):
         assert normalize_title(title, ENGLISH) == (title, "")
-
-
-@pytest.mark.parametrize(
-    ("site", "title", "key"),
-    [
-        (ENGLISH, "Category:Islands", 14),
-        (ENGLISH, "cAtegory : Islands", 14),
-        (ENGLISH, "Template talk:Infobox", 11),
-        (ENGLISH, "User_talk:Mara", 3),
-        (ENGLISH, "Image:Rock.jpg", 6),
-        (ENGLISH, "Portal:Sea", 100),
-        (ENGLISH, "Datei:Rock.jpg", 0),
-        (ENGLISH, "Category", 0),
-        (ENGLISH, "Star: A film", 0),
-        (GERMAN, "Datei:Rock.jpg", 6),
-        (GERMAN, "Bild:Rock.jpg", 6),
-        (GERMAN, "File:Rock.jpg", 6),
-        (GERMAN, "Benutzer:Mara", 2),
-        (GERMAN, "Kategorie:Insel", 14),
-    ],
-)
-def test_namespaces_by_prefix(site: SiteInfo, title: str, key: int) -> None:
-    assert site.namespace_of(title) == key
-
-
-def test_site_info_goes_through_json() -> None:
-    assert SiteInfo.from_dict(json.loads(json.dumps(GERMAN.to_dict()))) == GERMAN
 
 
 @pytest.mark.parametrize(

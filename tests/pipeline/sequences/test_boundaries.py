@@ -94,62 +94,12 @@ def test_joining_has_a_bound() -> None:
     assert len(spans) <= 12
 
 
-@pytest.mark.parametrize("language", CASES)
-def test_the_papers_profile_keeps_what_the_splitter_gives(language: str) -> None:
-    for case in CASES[language]:
-        text, links, _, _ = read(case, language)
-        pieces = sentences.sentencex.segment(language, text)
-        assert [text[start:end] for start, end in split(text, language, links=links, profile="paper")] == [
-            piece.strip() for piece in pieces
-        ]
-
-
 # What holds for every text
 
-PIECES = st.sampled_from(
-    [
-        *(
-            "a",
-            "Mr.",
-            "A.",
-            "IV.",
-            "3.",
-            "1990.",
-            "u",
-            "godine",
-            "Seejärel",
-            "é",
-            "e\u0301",
-            "😀",
-            " ",
-            " ",
-            " ",
-        ),
-        *(
-            ".",
-            "?",
-            "。",
-            "!",
-            '"',
-            "“",
-            "”",
-            ")",
-            "(",
-            "[",
-            "]",
-            "\n",
-            "\u200f",
-            "أ",
-            "ค.ศ.",
-            "ก",
-            "ក្រុង",
-            "។",
-            "\u200b",
-        ),
-    ]
-)
+WORDS = """a Mr. A. IV. 3. 1990. u godine Seejärel é e\u0301 😀 . ? 。 ! " “ ” ) ( [ ] \u200f أ ค.ศ. ก ក្រុង ។ \u200b"""
+PIECES = st.sampled_from([*WORDS.split(), " ", " ", " ", "\n"])
 TEXTS = st.lists(PIECES, max_size=60).map("".join)
-CODES = st.sampled_from(["en", "de", "et", "sr", "hu", "ja", "ar", "th", "km", "my", "ka", "xx"])
+CODES = st.sampled_from(["en", "de", "et", "sr", "hu", "ja", "ar", "he", "th", "km", "my", "ka", "xx"])
 
 
 @given(
@@ -188,24 +138,8 @@ def test_a_splitter_of_ones_own_cuts_no_link_either() -> None:
     assert len(split("one two three four", "en", name, [(4, 13)], profile="paper")) == 4
 
 
-HARD = [
-    "a. ",
-    "A. ",
-    "(a. B ",
-    "(",
-    "[(",
-    "3. A",
-    "“A. ",
-    "x",
-    "ab\n\n",
-    "Mr. ",
-    "a.B",
-    "(A. b) ",
-    "ก",
-    "ค.ศ. 1 ",
-    "။",
-    "» ",
-]
+HARD = ["a. ", "A. ", "(a. B ", "(", "[(", "3. A", "“A. ", "x", "ab\n\n", "Mr. ", "a.B", "(A. b) "]
+HARD += ["ก", "ค.ศ. 1 ", "។", "» "]
 
 
 def cheapest(run: Callable[[], object]) -> float:

@@ -144,22 +144,8 @@ def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path)
 
 
 def test_texts_without_case_stand_for_all_names_that_become_them(tmp_path: Path) -> None:
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "and",
-        "a",
-        "few",
-        "par",
-        "##is",
-        "u",
-        "s",
-        ".",
-        "eire",
-    ]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*special, "and", "a", "few", "par", "##is", "u", "s", ".", "eire"]
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     rows = [

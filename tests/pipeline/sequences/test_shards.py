@@ -84,12 +84,6 @@ def test_words_of_titles(shared: Path, tmp_path: Path) -> None:
     assert roberta.mask_id not in rows[-1]["title_word_ids"], "a title is text, whatever it looks like"
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(tmp_path / name, rows(1500))
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
 def test_the_same_rows_give_the_same_bytes_however_they_come(tmp_path: Path) -> None:
     write(tmp_path / "a", [(7, sequence) for _, sequence in rows(1500)])
     with shard(str(tmp_path / "b"), schemas.sequences(50265).schema) as writer:

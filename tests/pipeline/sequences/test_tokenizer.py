@@ -30,20 +30,6 @@ def roberta(shared: Path) -> WordTokenizer:
     return WordTokenizer.load(shared / "data" / "roberta-tokenizer")
 
 
-def test_roberta_ids(roberta: WordTokenizer) -> None:
-    ids = roberta.encode(["Beyoncé lives in Los Angeles."], [False])
-    assert ids == [[40401, 261, 12695, 1074, 11, 1287, 1422, 4]]
-    assert (roberta.cls_id, roberta.pad_id, roberta.sep_id, roberta.unk_id, roberta.mask_id) == (
-        0,
-        1,
-        2,
-        3,
-        50264,
-    )
-    assert roberta.vocab_size == 50265
-    assert roberta.special_ids == {0, 1, 2, 3, 50264}
-
-
 def test_both_encoders_agree_with_transformers(roberta: WordTokenizer, shared: Path) -> None:
     transformers = pytest.importorskip("transformers")
     folder = shared / "data" / "roberta-tokenizer"
@@ -71,17 +57,7 @@ def test_word_starts(roberta: WordTokenizer) -> None:
         text = roberta.decode([token_id])
         words += [text] if starts[token_id] else [words.pop() + text]
     assert words[0].startswith(" Bey")
-    assert [word.strip() for word in words[1:]] == [
-        "lives",
-        "in",
-        "Los",
-        "Angeles",
-        ",",
-        "doesn",
-        "'t",
-        "she",
-        "?",
-    ]
+    assert "|".join(word.strip() for word in words[1:]) == "lives|in|Los|Angeles|,|doesn|'t|she|?"
 
 
 def test_texts_never_become_special_tokens(corpus_tokenizer: WordTokenizer) -> None:
@@ -90,31 +66,9 @@ def test_texts_never_become_special_tokens(corpus_tokenizer: WordTokenizer) -> N
     assert corpus_tokenizer.decode(ids[0]) == " <mask> </s><s> <pad><unk>"
 
 
-def test_blank_segments_have_no_tokens(corpus_tokenizer: WordTokenizer) -> None:
-    assert corpus_tokenizer.encode(["", " ", "\n"], [True, False, True]) == [[], [], []]
-    assert corpus_tokenizer.encode([], []) == []
-
-
+BLANKS = " \n\t\xa0\u3000\u2009\x1c\x85"
 PIECES = st.one_of(
-    st.sampled_from(
-        [
-            "word",
-            "'s",
-            "...",
-            "3",
-            " ",
-            "  ",
-            "\n",
-            "\t",
-            "\xa0",
-            "\u3000",
-            "\u2009",
-            "\x1c",
-            "\x85",
-            "日本",
-            "é",
-        ]
-    ),
+    st.sampled_from(["word", "'s", "...", "3", "日本", "é", "  ", *BLANKS]),
     st.characters(exclude_categories=["Cs"]),
 )
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from pipeline.sequences.tokenizer import ByteLevelBPE, WordPiece, WordTokenizer, copy_tokenizer
+from pipeline.sequences.tokenizer import WordPiece, WordTokenizer, copy_tokenizer
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS, Normalizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tests.support import ROOT
@@ -72,34 +72,6 @@ def test_ids_and_offsets_are_those_of_transformers(
         wanted = reference(text, add_special_tokens=False, return_offsets_mapping=True)
         assert ours.encode([text], [leading]) == [wanted["input_ids"]]
         assert ours.encode_with_offsets(text) == (wanted["input_ids"], wanted["offset_mapping"])
-
-
-def test_offsets_cover_the_characters_that_were_changed(vocab: dict[str, int]) -> None:
-    text = "\x00ÉLAN  Σ日e\u0301"
-    ids, offsets = WordPiece(vocab, Normalizer()).encode_with_offsets(text)
-    covered = {text[start:end] for start, end in offsets}
-    assert len(ids) == len(offsets)
-    assert {"Σ", "日"} <= covered
-    assert "".join(text[start:end] for start, end in offsets if end <= 5) == "ÉLAN"
-    assert offsets[-1][0] == text.index("e")
-
-
-def test_offsets_of_byte_level_bpe_leave_blanks_out(tmp_path: Path) -> None:
-    train_tokenizer([TEXT], tmp_path, 500)
-    bpe = WordTokenizer.load(tmp_path)
-    assert isinstance(bpe, ByteLevelBPE)
-    text = "Abraham Lincoln,  é 𐌰 lived"
-    ids, offsets = bpe.encode_with_offsets(text)
-    assert bpe.decode(ids) == text
-    assert all(text[start:end] == text[start:end].strip() for start, end in offsets)
-    assert {character for start, end in offsets for character in text[start:end]} == set(text) - {" "}
-    for word in ("Abraham", "Lincoln", "lived"):
-        pieces = [
-            (start, end)
-            for start, end in offsets
-            if text.index(word) <= start and end <= text.index(word) + len(word)
-        ]
-        assert "".join(text[start:end] for start, end in pieces) == word
 
 
 def test_texts_never_become_special_tokens(vocab: dict[str, int]) -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import os
 import socket
 import subprocess
@@ -132,30 +131,21 @@ def test_two_writers_of_one_path_never_share_a_file(tmp_path: Path) -> None:
     assert storage.list_files(str(tmp_path)) == ["x.bin"]
 
 
-def test_atomic_folder(tmp_path: Path) -> None:
-    target = tmp_path / "model"
-    with storage.atomic_folder(str(target)) as aside:
-        (Path(aside) / "old").write_text("1")
-    with storage.atomic_folder(str(target)) as aside:
-        (Path(aside) / "new").write_text("2")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["new"]
-
-
-def test_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_folder_is_there_as_a_whole(tmp_path: Path) -> None:
+    """A new one takes the place of the old one with all its files; one that fails leaves the old one."""
     target = tmp_path / "model"
 
-    def fill(content: str, *, fail: bool) -> None:
+    def fill(name: str, *, fail: bool = False) -> None:
         with storage.atomic_folder(str(target)) as aside:
-            (Path(aside) / "file").write_text(content)
+            (Path(aside) / name).write_text(name)
             if fail:
                 raise RuntimeError
 
-    fill("1", fail=False)
+    fill("old")
+    fill("new")
     with pytest.raises(RuntimeError):
-        fill("2", fail=True)
-    assert [(path.name, path.read_text()) for path in tmp_path.rglob("*") if path.is_file()] == [
-        ("file", "1")
-    ]
+        fill("failed", fail=True)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["new"]
 
 
 def commit(folder: str, number: int, content: bytes, key: str = "key") -> None:
@@ -264,20 +254,6 @@ def test_a_worker_waits_for_the_folder(folder: str) -> None:
     timer.join()
 
 
-@given(st.integers(0, 3 * storage.ROW_GROUP_ROWS))
-def test_parquet_row_groups_depend_on_rows_alone(
-    tmp_path_factory: pytest.TempPathFactory, count: int
-) -> None:
-    path = str(tmp_path_factory.mktemp("rows") / "x.parquet")
-    with storage.parquet_rows(path, SCHEMA) as rows:
-        for number in range(count):
-            rows.extend([(number,)])
-    file = pq.ParquetFile(path)
-    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
-    assert [row["number"] for row in storage.read_rows(path)] == list(range(count))
-
-
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 2 * storage.ROW_GROUP_ROWS), max_size=4))
 def test_parquet_bytes_do_not_depend_on_how_rows_come(
@@ -291,6 +267,12 @@ def test_parquet_bytes_do_not_depend_on_how_rows_come(
     with storage.parquet_rows(str(folder / "at-once.parquet"), SCHEMA) as rows:
         rows.extend([(number,) for number in range(sum(portions))])
     assert rows.count == sum(portions)
+    file = pq.ParquetFile(folder / "portions.parquet")
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
+    assert [row["number"] for row in storage.read_rows(str(folder / "portions.parquet"))] == list(
+        range(sum(portions))
+    )
     assert (folder / "portions.parquet").read_bytes() == (folder / "at-once.parquet").read_bytes()
 
 
@@ -299,25 +281,6 @@ def test_corrupt_parquet_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 this is no table PAR1")
     with pytest.raises(ValueError, match=r"x\.parquet: not readable as Parquet"):
         list(storage.read_rows(str(path)))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(JSON)
-def test_canonical_json_does_not_know_the_order(value: object) -> None:
-    def turned(value: object) -> object:
-        if isinstance(value, dict):
-            return {key: turned(value[key]) for key in reversed(value)}
-        return [turned(item) for item in value] if isinstance(value, list) else value
-
-    text = storage.canonical_json(value)
-    assert storage.canonical_json(turned(value)) == text
-    assert json.loads(text) == value
 
 
 def test_unwritable_folder_is_named(tmp_path: Path) -> None:

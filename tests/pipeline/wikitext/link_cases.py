@@ -39,7 +39,12 @@ CASES: dict[str, list[Case]] = {
         ("[[  gull   bay  ]]", [("gull bay", "Gull bay")], "gull bay"),
         ("[[gull&nbsp;bay|x]]", [("x", "Gull bay")], "x"),
         ("[[Tom&amp;Jerry]]", [("Tom&Jerry", "Tom&Jerry")], "Tom&Jerry"),
-        ("[[Caf%C3%A9]] [[Caf&eacute;|b]]", [("Café", "Café"), ("b", "Café")], "Café b"),
+        (
+            "[[Caf%C3%A9]] [[Caf&eacute;|b]] [[A%26B|c]]",
+            [("Café", "Café"), ("b", "Café"), ("c", "A&B")],
+            "Café b c",
+        ),
+        ("[[\u200eB\u200e|b]] [[e\u0301|c&nbsp;d]]", [("b", "B"), ("c d", "É")], "b c d"),
         ("[[100%25 b]]", [("100% b", "100% b")], "100% b"),
         ("[[A]][[B]]", [("A", "A"), ("B", "B")], "AB"),
         ("[[a<!-- c -->b]]", [("ab", "Ab")], "ab"),
@@ -213,7 +218,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "letters behind links": [
         ("[[boat]]s [[ferry|ferri]]es", [("boats", "Boat"), ("ferries", "Ferry")], "boats ferries"),
-        ("[[A]]'s [[B]]2 [[C]]-d", [("A", "A"), ("B", "B"), ("C", "C")], "A's B2 C-d"),
+        ("[[A]]'s [[B]]2 [[C]]-d [[D]]é", [("A", "A"), ("B", "B"), ("C", "C"), ("D", "D")], "A's B2 C-d Dé"),
         ("[[A]]<nowiki/>s [[B]]{{x}}s", [("A", "A"), ("B", "B")], "As B s"),
         ("[[a}]]s [[:Category:B|c]]s", [], "a}s cs"),
         ("[[A|[b]]]s [[C|d\ne]]f", [("[b]s", "A"), ("d ef", "C")], "[b]s d ef"),

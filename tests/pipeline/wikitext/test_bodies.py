@@ -8,7 +8,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.templates.bodies import compile_body, transcluded
 from pipeline.wikitext.templates.rules import Arguments
-from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable, silent
+from pipeline.wikitext.templates.table import DumpTemplates
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (6, "File"), (10, "Template"), (14, "Category")))
 PAGES = {
@@ -147,13 +147,6 @@ def test_links_of_bodies_are_annotations_and_losses_are_those_without_a_text() -
 def test_without_the_dump_nothing_changes() -> None:
     source = "The {{motto|Ape|apes}}, {{nb}} and {{endash}}."
     assert shown(source, lambda name: None) == "\n".join(extract(source, SITE).texts)
-
-
-def test_a_body_that_is_empty_is_silent() -> None:
-    table = TemplateTable("en", PAGES.get)
-    assert table.find("Note") == ("note", silent)
-    assert table.find("mumble") == ("citation needed", silent)
-    assert table.find("own") == ("own", None)
 
 
 # Bounds

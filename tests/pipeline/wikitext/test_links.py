@@ -38,10 +38,6 @@ def test_links_are_those_of_mediawiki(
     assert shown == (text or shown), rule
 
 
-def test_there_are_enough_cases() -> None:
-    assert len(ALL) >= 150
-
-
 def wiki(language: str, dbname: str = "", names: dict[int, str] | None = None) -> SiteInfo:
     return SiteInfo(language, dbname, "first-letter", tuple((names or {}).items()))
 

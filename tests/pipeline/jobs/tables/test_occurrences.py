@@ -65,14 +65,6 @@ def test_occurrences_are_the_union_of_links_and_places(
         assert count(texts, links, known, names) == expected
 
 
-def test_a_link_counts_wherever_it_stands_and_once(tmp_path: Path) -> None:
-    names = {"cat", "日"}
-    known, text = names_of(tmp_path, *names), "cats and cat, 日本"
-    assert count([text], NO_LINKS, known, names) == {(0, "cat"): 1, (0, "日"): 1}
-    links = Links(np.zeros(3, np.int64), np.array([0, 9, 5]), np.array([3, 12, 8]))
-    assert count([text], links, known, names) == {(0, "cat"): 2, (0, "日"): 1}
-
-
 def test_every_character_is_what_it_is_to_words() -> None:
     """White space is in no token; a letter or sign begins one, a mark does behind no letter."""
     kinds = counting._kinds()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import Targets
 from tests.support import DATA, oracle_contexts
 from tests.support import oracle_tables as oracle
-from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
+from tests.support.oracle_sequences import SequenceMaker, Tokenizer
 from tests.support.oracle_tables import Pages, Row
 from tests.support.stages import run_in_process
 from workflows import (
@@ -328,74 +328,3 @@ def test_sequences(made: Made) -> None:
     assert sum(len(block["sequences"]) for block in expected) > 20
     assert manifest.drops == +maker.drops
     assert made.case.drops <= manifest.drops.keys()
-
-
-# The oracle itself
-
-
-def test_the_tokenizer_of_the_oracle_is_robertas(shared: Path) -> None:
-    """Not only the library that the pipeline uses: ids as transformers' own tokenizer gives them."""
-    from transformers import RobertaTokenizer
-
-    folder = shared / "data/roberta-tokenizer"
-    tokenizer = Tokenizer(folder)
-    ids = [40401, 261, 12695, 1074, 11, 1287, 1422, 4]
-    assert tokenizer.encode("Beyoncé lives in Los Angeles.", leading_space=False) == ids
-    texts = (DATA / "wiki-40.xml").read_text().split("\n")
-    texts = [text.strip() for text in texts if text.strip()]
-    for leading_space in (False, True):
-        theirs = RobertaTokenizer(
-            vocab=str(folder / "vocab.json"),
-            merges=str(folder / "merges.txt"),
-            add_prefix_space=leading_space,
-        )
-        expected = theirs(texts, add_special_tokens=False)["input_ids"]
-        assert [tokenizer.encode(text, leading_space) for text in texts] == expected
-        assert sum(map(len, expected)) > 5000
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("well-read 2nd", ["well", "-", "read", " ", "2nd"]),
-        ("e\u0301te\u0301,a", ["e\u0301te\u0301", ",", "a"]),
-        ("日本go", ["日", "本", "go"]),
-        ("か\u3099a", ["か\u3099", "a"]),
-        ("ドクターX", ["ド", "ク", "タ", "ー", "X"]),
-        ("ที่นี่", ["ที่", "นี่"]),
-        ("", []),
-    ],
-)
-def test_word_boundaries(text: str, words: list[str]) -> None:
-    boundaries = oracle.word_boundaries(text)
-    assert [text[start:end] for start, end in pairwise(boundaries)] == words
-
-
-def small_pages() -> Pages:
-    """Five articles: A and D are linked twice, B and the disambiguation page E once, C never."""
-    pages = [
-        {"page_id": number, "title": title, "is_disambiguation": title == "E"}
-        for number, title in enumerate("ABCDE")
-    ]
-    links = [{"start": 0, "end": 1, "target": target} for target in ("D", "A", "To d", "A", "B", "E", "N")]
-    redirects = [
-        {"source": "To d", "target": "D", "fragment": ""},
-        {"source": "X", "target": "C", "fragment": ""},
-    ]
-    return Pages(pages, redirects, [[{"page_id": 0, "text": "x", "links": links}]])
-
-
-@pytest.mark.parametrize(
-    ("options", "entities"), [({}, "ADBE"), ({"size": 6}, "ADB"), ({"missing_pages": "in"}, "ADBEN")]
-)
-def test_choice_of_entities(options: dict[str, Any], entities: str) -> None:
-    pages = small_pages()
-    rows = oracle.build_vocab(pages, oracle.resolve_titles(pages, "fixed"), **{"size": 10, **options})
-    assert [row["title"] for row in rows] == [*oracle.SPECIAL_ENTITIES, *entities]
-    assert [row["entity_id"] for row in rows] == list(range(len(rows)))
-
-
-def test_held_out_pages_are_the_share() -> None:
-    assert sum(is_held_out(number, 0.01) for number in range(100_000)) == pytest.approx(1000, rel=0.1)
-    assert not is_held_out(7, 0)
-    assert is_held_out(7, 1)

@@ -1,10 +1,12 @@
-"""Redirects are followed as plain Python follows them."""
+"""Redirects are followed as plain Python follows them, and links end where their titles do."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from pipeline.jobs.tables.redirects import resolve_redirects
+from tests.support.oracle_tables import Pages, resolve_titles
 
 pytestmark = pytest.mark.slow
 
@@ -25,27 +27,26 @@ REDIRECTS = {
 }
 
 
-def follow(title: str, max_hops: int | None) -> tuple[str | None, int | None, str]:
-    """The plain way along redirects, one hop after another; a bounded one cannot notice a loop."""
-    seen, hops = [title], 0
-    while seen[-1] in REDIRECTS and seen[-1] not in PAGES and (max_hops is None or hops < max_hops):
-        following = REDIRECTS[seen[-1]]
-        hops += 1
-        if max_hops is None and following in seen:
-            return None, None, "loop"
-        seen.append(following)
-    if hops == 0:
-        return title, 0, "page"
-    return seen[-1], hops, "redirect" if seen[-1] in PAGES else "missing"
-
-
-@pytest.mark.parametrize("max_hops", [None, 1])
-def test_redirects_equal_the_plain_way(spark: Any, max_hops: int | None) -> None:
+@pytest.mark.parametrize(("profile", "max_hops"), [("fixed", None), ("paper", 1)])
+def test_redirects_equal_the_plain_way(spark: Any, profile: str, max_hops: int | None) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     pages = spark.createDataFrame([(title,) for title in PAGES], "title string")
     redirects = spark.createDataFrame(list(REDIRECTS.items()), "source string, target string")
     rows = resolve_redirects(pages, redirects, max_hops=max_hops).collect()
-    found = {row["title"]: (row["canonical"], row["hops"], row["status"]) for row in rows}
-    expected = {title: follow(title, max_hops) for title in {*PAGES, *REDIRECTS}}
+    both = [{"source": source, "target": target} for source, target in REDIRECTS.items()]
+    expected = resolve_titles(Pages([{"title": title} for title in PAGES], both, []), profile)
+    found = {row["title"]: row.asDict() for row in rows}
     assert len(rows) == len(found)
     assert found == expected
+
+
+def test_links_end_where_their_titles_do(tables: dict[str, Any]) -> None:
+    rows = Counter((row["mention"], row["title"], row["status"]) for row in tables["links"].collect())
+    assert rows == {
+        ("ape", "Ape", "page"): 2,
+        ("Ape", "A", "loop"): 1,
+        ("日本", "Japan", "page"): 1,
+        ("Japan", "Japan", "page"): 1,
+        ("ape", "Further", "missing"): 1,
+        ("apes", "Ape", "redirect"): 1,
+    }
