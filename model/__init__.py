@@ -5,6 +5,7 @@ kernels      its fast paths
 data         sequences to batches
 training     the loop, checkpoints, several processes
 pretraining  recipes, phases, evaluation
+presets      run files of the project
 hf           folders of transformers and of the authors' release
 files        safetensors and JSON files that are complete or absent
 
