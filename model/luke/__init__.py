@@ -1,7 +1,6 @@
 """LUKE (sections 3.1 to 3.3 of the paper); it needs torch alone.
 
 config        sizes
-presets.toml  sizes of each preset
 batch         the input
 flat          the input without padding
 embeddings    words and entities: token, position, type

@@ -1,9 +1,13 @@
-"""The presets: run files that the project ships. Each has a file here, and may begin from another one.
+"""The presets: run files that the project ships. Each may begin from another one.
 
-[corpus]       size of the entity vocabulary
-[sequences]    words of a sequence, tokens of a new tokenizer
-[pretraining]  sizes of the model, and its recipe: the names of LukeConfig and of Recipe
-[linking]      documents of an evaluation
+tiny.toml   from nothing, to see that everything works
+demo.toml   a minute and a half around a small base model
+small.toml  an hour of one core around a small base model
+base.toml   the paper's recipe, with the sizes of RoBERTa-base
+large.toml  the paper's
+
+[corpus] has the size of the entity vocabulary; [sequences] the words of a sequence and the tokens of a new tokenizer;
+[pretraining] the sizes of the model and its recipe; [linking] the documents of an evaluation.
 """
 
 import tomllib

@@ -1,7 +1,6 @@
 """Pretraining (sections 3.3, 3.4 and the appendix of the paper).
 
 recipes        hyper-parameters as data
-recipes.toml   hyper-parameters of each preset
 configuration  a preset with a recipe over it
 phases         the phases, step by step
 run            one run, from a folder of sequences to a model

@@ -16,7 +16,8 @@ Row = tuple[str, str, str, str]  # stage, folder, state, why
 
 def table(step: Step) -> str:
     """A line for each stage that a step needs: its folder, done or not, and why it would be made."""
-    return _lines(_rows(step))
+    rows = _rows(step)
+    return _lines(rows) if rows else f"{step.title} makes nothing"
 
 
 def to_make(step: Step) -> str:

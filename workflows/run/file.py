@@ -1,4 +1,4 @@
-"""WORKDIR/run.toml: read, changed by flags, and written whole; a user's own lines and comments stay."""
+"""WORKDIR/run.toml: changed by flags, and written whole; a user's own lines and comments stay."""
 
 import contextlib
 import fcntl
@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
+from workflows.run.document import NAME, VERSION, parse, path_of, read
 from workflows.run.kinds import AUTO, Option, resolved, similar
 from workflows.run.tables import TABLES
 from workflows.run.values import PRESET, Run, checked, defaults, elsewhere, options
 
 logger = logging.getLogger("workflows")
 
-NAME = "run.toml"
-VERSION = 1  # of the file
 _WIDTH = 110
 
 
@@ -41,19 +39,6 @@ class Change:
         return ".".join(filter(None, (self.table, self.field, self.key)))
 
 
-def path_of(workdir: str) -> str:
-    """The run file of a work directory."""
-    return os.path.join(workdir, NAME)
-
-
-def read_run(workdir: str) -> Run:
-    """The run of a work directory; the defaults where it has no run file. Raises: ValueError for a wrong file."""
-    path = path_of(workdir)
-    if not os.path.exists(path):
-        return Run(workdir)
-    return _run(_document(_text(path), path), workdir, path)
-
-
 def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *, writes: bool = True) -> Run:
     """Change the run file of a work directory, and say in a line what changed; gives the run that it now describes.
 
@@ -70,8 +55,8 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
     """
     path = path_of(workdir)
     with _one_at_a_time(workdir) if writes else contextlib.nullcontext():
-        before = _text(path) if os.path.exists(path) else ""
-        document = _begun(begin, path) if begin else _document(before, path) if before else _new()
+        before = read(path) if os.path.exists(path) else ""
+        document = _begun(begin, path) if begin else parse(before, path) if before else _new()
         lines = [_apply(document, change, path) for change in changes]
         run = _run(document, workdir, path)
         after = tomlkit.dumps(document)
@@ -150,7 +135,7 @@ def _run(document: tomlkit.TOMLDocument, workdir: str, path: str) -> Run:
 
 def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:
     """A run file of one's own as a document for the work directory: its paths are made absolute."""
-    document = _document(_text(begin), begin)
+    document = parse(read(begin), begin)
     Run.of_tables(document.unwrap(), workdir="", source=begin)
     for table in TABLES:
         for field, option in options(table).items() if table in document else ():
@@ -161,31 +146,9 @@ def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:
     return document
 
 
-def _document(text: str, path: str) -> tomlkit.TOMLDocument:
-    try:
-        document = tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise ValueError(f"{path}: no TOML ({error}); wanted a run file, as in examples/runs") from None
-    version = document.get("version", VERSION)
-    if version != VERSION:
-        raise ValueError(
-            f"{path}: version is {version!r}, and this project reads {VERSION}; update the project"
-        )
-    return document
-
-
-def _text(path: str) -> str:
-    try:
-        return storage.read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: no UTF-8 ({error.reason} at byte {error.start})") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
-
-
 def _new() -> tomlkit.TOMLDocument:
     """A run file without values: every table with its fields as comments."""
-    return _document(template(), NAME)
+    return parse(template(), NAME)
 
 
 def template() -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from model.presets import PRESET_TABLES
 from model.pretraining.recipes import SCRATCH
+from workflows.run.document import parse, path_of
+from workflows.run.document import read as text_of
 from workflows.run.kinds import AUTO, Kind, Option, one_of, resolved, similar
 from workflows.run.tables import RECIPE, TABLES, Corpus, FineTuning, Linking, Machine, Pretraining, Sequences
 
@@ -105,9 +107,10 @@ class Run:
 
         Raises: ValueError where the file cannot be read.
         """
-        from workflows.run.file import read_run
-
-        return read_run(workdir)
+        path = path_of(workdir)
+        if not os.path.exists(path):
+            return cls(workdir)
+        return cls.of_tables(parse(text_of(path), path).unwrap(), workdir=workdir, source=path)
 
 
 def _table(name: str, values: Mapping[str, Any]) -> Any:
