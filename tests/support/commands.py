@@ -147,8 +147,8 @@ def _main(words: Sequence[str]) -> None:
 
         sys.argv = [str(Path(sys.executable).with_name("luigi")), *words[1:]]
         assert commandline.is_luigi_command()
-        commandline.prepare(sys.argv[1:])
-        sys.exit(luigi_run(sys.argv[1:]))
+        commandline.prepare(arguments := sys.argv[1:])
+        sys.exit(luigi_run(arguments))
     flag, what, *arguments = words[1:]
     sys.argv = [flag, *arguments]
     if flag == "-m":
