@@ -127,8 +127,7 @@ def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
     if len(sources) != 1:
         raise ValueError(
-            f"{site}/{wiki}/{date}: holds no finished {table}; pass --page-props FILE, or --page-props none to go on "
-            "without"
+            f"{site}/{wiki}/{date}: holds no finished {table}; give corpus.page_props a file, or none to go on without"
         )
     return sources[0]
 

@@ -63,7 +63,7 @@ def build(
     with open_items(path) as items, storage.parquet_rows(storage.join(folder, _PATH), schema) as table:
         if dbname and items.database and items.database != dbname:
             raise ValueError(
-                f"--page-props {path}: is of the wiki {items.database}, the dump of {dbname}; give {dbname}'s"
+                f"corpus.page_props {path}: is of the wiki {items.database}, the dump of {dbname}; give {dbname}'s"
             )
         for numbers, qids in read_items(items):
             read += len(numbers)
@@ -138,5 +138,5 @@ def check_share(found: int, pages: int, read: int, path: str, *, is_fetched: boo
         f"{path}: has items for {found:,} of the dump's {pages:,} pages, and for {read - found:,} others"
     )
     if not found and not is_fetched:
-        raise ValueError(f"--page-props {problem}; is it another wiki's? Leave it out to go on without")
-    logger.warning("--page-props %s; is it of the same wiki and date?", problem)
+        raise ValueError(f"corpus.page_props {problem}; is it another wiki's? Leave it out to go on without")
+    logger.warning("corpus.page_props %s; is it of the same wiki and date?", problem)

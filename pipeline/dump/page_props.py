@@ -58,7 +58,7 @@ class PageProps:
             file = open(path, "rb")  # noqa: SIM115
         except OSError as error:
             raise ValueError(
-                f"{path}: cannot be read ({error.strerror or error}); check --page-props"
+                f"{path}: cannot be read ({error.strerror or error}); check corpus.page_props"
             ) from None
         self._files.enter_context(file)
         is_gzip = file.peek(2).startswith(b"\x1f\x8b")

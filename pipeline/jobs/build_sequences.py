@@ -90,11 +90,11 @@ def build(
     failed = {reason: count for reason, count in drops.items() if reason.startswith("pages:")}
     check_pages(failed, pages, max_rejected)
     lengths = {reason: drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
-    check_share("sentences", lengths, read, max_dropped, "--max-dropped-sentences")
+    check_share("sentences", lengths, read, max_dropped, "sequences.max_dropped_sentences")
     if not result.rows.get(SEEN):
         held_out = result.rows.get(HELD_OUT)
         raise ValueError(
-            f"--held-out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
+            f"corpus.held_out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
             if held_out
             else f"{source}: no sequence with an entity came out of its {read:,} sentences"
         )

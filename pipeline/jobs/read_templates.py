@@ -53,7 +53,7 @@ def build(
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
-        logger.warning("--dump-templates: the dump has no template that can be used")
+        logger.warning("corpus.dump_templates: the dump has no template that can be used")
     with (
         storage.atomic_path(storage.join(folder, BODIES)) as temporary,
         pa.ipc.new_stream(temporary, _SCHEMA) as writer,

@@ -80,8 +80,8 @@ def check_share(
 
 
 def check_pages(drops: Mapping[str, int], total: int, limit: float) -> None:
-    """Stop a stage that loses more pages than `--max-rejected` allows; ten pages, or a quarter of fewer, it may."""
-    check_share("pages", drops, total, limit, "--max-rejected", free_share=0.25)
+    """Stop a stage that loses more pages than `corpus.max_rejected` allows; ten pages, or a quarter of fewer, it may."""
+    check_share("pages", drops, total, limit, "corpus.max_rejected", free_share=0.25)
 
 
 def list_reasons(drops: Mapping[str, int]) -> str:

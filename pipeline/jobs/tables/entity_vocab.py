@@ -71,7 +71,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
         entities = fit_entities(counted, titles, EntityVocab.load(choice.given, site.language))
         if not entities.ids:
             raise ValueError(
-                f"--entity-vocab {choice.given}: none of its {len(entities.vocab):,} entities is a page of "
+                f"corpus.entity_vocab {choice.given}: none of its {len(entities.vocab):,} entities is a page of "
                 f"--dump {dump}; is it another language's?"
             )
     else:
@@ -91,7 +91,7 @@ def _why_empty(drops: Mapping[str, int]) -> str:
         return f"no entity is left, all were dropped: {left_out}"
     return (
         "no link ends at one of its articles, so there is no entity to learn; take more of the dump, or let titles "
-        "without a page be entities (--missing-pages in)"
+        "without a page be entities (corpus.missing_pages=in)"
     )
 
 

@@ -105,5 +105,5 @@ def test_errors_name_the_line_and_what_is_there(tmp_path: Path, content: bytes, 
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none.sql: cannot be read \(No such file.*check --page-props"):
+    with pytest.raises(ValueError, match=r"none.sql: cannot be read \(No such file.*check corpus.page_props"):
         PageProps(str(tmp_path / "none.sql"), "wikibase_item")

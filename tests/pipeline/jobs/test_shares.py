@@ -39,7 +39,7 @@ def test_many_lost_pages_stop_a_stage_however_small_the_dump(lost: int, total: i
 
 
 def test_ten_short_sentences_are_allowed_in_the_smallest_dump() -> None:
-    check_share("sentences", {"too_short": 10}, 11, 0.0, "--max-dropped-sentences")
+    check_share("sentences", {"too_short": 10}, 11, 0.0, "sequences.max_dropped_sentences")
 
 
 def test_reasons_come_commonest_first() -> None:

@@ -408,7 +408,7 @@ def test_a_changed_bit_in_a_part_is_noticed(
     ("reader", "values", "message"),
     [
         (BuildEntityVocab, {"entity_vocab": "other.tsv"}, "none of its 4 entities is a page of .*; is it another"),
-        (BuildSequences, {"held_out": 1}, r"corpus.held_out is 1.0: all \d+ sequences are held out"),
+        (BuildSequences, {"held_out": 1.0}, r"corpus.held_out 1.0: all \d+ sequences are held out"),
     ],
 )  # fmt: skip
 def test_what_leaves_nothing_is_refused(
@@ -457,7 +457,9 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
     assert lost[0]["traceback"] in caplog.text
     given = {"sentence_splitter": f"{__name__}:always_failing"}
     stage = stage.clone(settings=changed(stage.settings, sequences=given))
-    with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* --max-rejected 0.001 allows"):
+    with pytest.raises(
+        ValueError, match=r"pages .* were dropped .*KeyError.* corpus.max_rejected 0.001 allows"
+    ):
         stage.run()
 
 
@@ -650,7 +652,9 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
     stage = BuildSequences(settings=run_on(dump, tmp_path, sequences={"max_dropped_sentences": 0}))
     for below in stage.requires().values():
         run_in_process(below)
-    with pytest.raises(ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences"):
+    with pytest.raises(
+        ValueError, match=r"sentences .* were dropped .*too_short.* sequences.max_dropped_sentences"
+    ):
         stage.run()
     assert not stage.output().exists()
 

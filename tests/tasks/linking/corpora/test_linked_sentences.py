@@ -137,5 +137,5 @@ def test_what_a_sentence_is_taken_for(text: str, names: list[str], wanted: str) 
 
 
 def test_without_held_out_pages_there_is_no_dev(wiki: Wiki, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^dev: no sentence for it .* a larger --held-out"):
+    with pytest.raises(ValueError, match=r"^dev: no sentence for it .* a larger corpus.held_out"):
         corpus.build(wiki.paths, str(tmp_path), "en", Choice(0, 100, 100), pages=40)
