@@ -1,5 +1,6 @@
 """A run: the tables of a run file as values, those that are left open by its preset."""
 
+import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -46,7 +47,7 @@ class Run:
                 object.__setattr__(self, name, replace(table, **still_open))
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(self._json)
 
     def tables(self) -> dict[str, Any]:
         """All values as JSON has them."""
@@ -54,7 +55,11 @@ class Run:
 
     def to_json(self) -> str:
         """All values as a text, from which `from_json` makes the same run."""
-        return json.dumps(self.tables(), sort_keys=True)
+        return self._json
+
+    @functools.cached_property
+    def _json(self) -> str:
+        return json.dumps(self.tables(), sort_keys=True)  # a stage and its clones ask for it some hundred times
 
     @classmethod
     def from_json(cls, text: str) -> "Run":

@@ -265,11 +265,11 @@ def test_a_cut_dump_is_an_error_or_counted(
     data = packed(long_export, container)
     path = tmp_path / "dump"
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(TruncatedDump, match="allow-truncated") as error:
+    with pytest.raises(TruncatedDump, match="allow_truncated") as error:
         read_all(path, 50_000)
     assert str(path) in str(error.value)
     if container != "gz":
-        with pytest.raises(TruncatedDump, match="allow-truncated"):
+        with pytest.raises(TruncatedDump, match="allow_truncated"):
             dump.check_end(str(path))
     pages, counts = read_all(path, 50_000, allow_truncated=True)
     ids = [page.page_id for page in pages]

@@ -331,8 +331,8 @@ def test_the_command_says_what_is_wrong_in_a_line(
     shutil.copytree(EXAMPLES / task, tmp_path / "data")
     path = split_file(tmp_path / "data", split)
     path.write_bytes(written)
-    write_run(tmp_path, **tables_of(tmp_path))
-    result = run_forked("FineTune", "--task", task, "--data", "data", "--workdir", ".", cwd=tmp_path)
+    write_run(tmp_path, **tables_of(tmp_path, data={task: "data"}))
+    result = run_forked("FineTune", "--task", task, "--workdir", ".", cwd=tmp_path)
     assert result.returncode == 30
     [line] = result.stderr.splitlines()
     assert line.startswith(f"ERROR: FineTune: {path}")
