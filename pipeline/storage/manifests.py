@@ -168,5 +168,5 @@ def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = finished_stages(workdir)
         if before != (after := {**before, **entries}):
-            text = json.dumps(after, indent=1, ensure_ascii=False) + "\n"
+            text = json.dumps(after, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
             write_bytes(join(workdir, STAGES), text.encode("utf-8", "surrogatepass"))

@@ -164,7 +164,8 @@ def test_work_reads_what_is_in_the_name_and_nothing_else(found: Identities, tmp_
     (tmp_path / "page_props.sql").write_bytes(sql(items, read_site_info(str(DUMP)).dbname))
     (tmp_path / "texts").mkdir()
     shutil.copy(ROOT / "examples/linking/documents.jsonl", tmp_path / "texts")
-    corpus = {"dump": str(DUMP), "dump_templates": True, "page_props": str(tmp_path / "page_props.sql")}
+    corpus = {"dump": str(DUMP), "dump_templates": True, "held_out": 0.3}
+    corpus["page_props"] = str(tmp_path / "page_props.sql")
     tables = {
         "corpus": corpus,
         "linking": {"documents": str(tmp_path / "texts")},
