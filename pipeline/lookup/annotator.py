@@ -172,5 +172,5 @@ def check_vocabulary(table: MentionTable, path: Path) -> None:
     if vocab.digest() != facts["entities_sha256"]:
         raise ValueError(
             f"{table.folder}: made from {_dump(table)} with another vocabulary ({facts['entities']:,} entities) than "
-            f"{path} ({len(vocab):,}); give the mention table that BuildMentionTable --set corpus.entity_vocab={path} makes"
+            f"{path} ({len(vocab):,}); give the table that BuildMentionTable makes with corpus.entity_vocab={path}"
         )

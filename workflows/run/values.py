@@ -59,7 +59,8 @@ class Run:
 
     @functools.cached_property
     def _json(self) -> str:
-        return json.dumps(self.tables(), sort_keys=True)  # a stage and its clones ask for it some hundred times
+        # Stages ask for it some hundred times.
+        return json.dumps(self.tables(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "Run":

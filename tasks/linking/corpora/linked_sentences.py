@@ -106,7 +106,8 @@ def write(folder: str, name: str, lines: Sequence[bytes]) -> storage.FileEntry:
     if not lines:
         raise ValueError(
             f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, a "
-            "larger corpus.held_out, from whose pages dev and test are, or a language that writes names alone with capitals"
+            "larger corpus.held_out, from whose pages dev and test are, or a language that writes names alone with "
+            "capitals"
         )
     with storage.atomic_output(storage.join(folder, FILES[name])) as stream:
         stream.writelines(lines)
