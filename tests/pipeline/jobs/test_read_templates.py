@@ -145,11 +145,9 @@ def test_a_dump_without_templates(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     text = HEAD.format(language="en", template="Template") + page("A", 0, 1, "a {{b}}, c") + "</mediawiki>"
     (tmp_path / "dump.xml").write_text(text)
     corpus, machine = {"dump": str(tmp_path / "dump.xml"), "dump_templates": True}, {"processes": 1}
-    stage = ExtractPages(settings=run_of(tmp_path / "work", corpus=corpus, machine=machine))
-    plain, papers = (
-        ExtractPages(settings=changed(stage.settings, corpus=values))
-        for values in ({"dump_templates": False}, {"profile": "paper"})
-    )
+    run = run_of(tmp_path / "work", corpus=corpus, machine=machine)
+    others = ({}, {"dump_templates": False}, {"profile": "paper"})
+    stage, plain, papers = (ExtractPages(settings=changed(run, corpus=values)) for values in others)
     run_in_process(stage)
     run_in_process(plain)
     assert "no template that can be used" in caplog.text

@@ -98,12 +98,8 @@ def test_what_a_demo_uses_is_marked() -> None:
 
 
 def test_what_a_recipe_changes_is_named_and_marked() -> None:
-    found = tables(
-        [],
-        pretraining(
-            "large", steps=300, warmup_steps=9, batch_size=64, masked_word_share=0.3, num_hidden_layers=3
-        ),
-    )
+    recipe = {"masked_word_share": 0.3, "num_hidden_layers": 3}
+    found = tables([], pretraining("large", steps=300, warmup_steps=9, batch_size=64, **recipe))
     note = found[9].notes[0]
     assert note.startswith(
         "Ours: preset large with num_hidden_layers 3, steps 150/150, warmup_steps 9/9, batch_size 64, "

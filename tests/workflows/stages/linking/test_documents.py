@@ -102,19 +102,11 @@ def link(
     return linking.build(run, str(folder), str(documents), settings, block_bytes=size, max_rejected=rejected)
 
 
-def stage_of(
-    workdir: Path,
-    documents: object,
-    mentions: object = "",
-    *,
-    size: Any = "auto",
-    processes: int = 1,
-    **linking: Any,
-) -> LinkDocuments:
-    """The stage in a work directory, with the values of [linking]."""
-    linking |= {"documents": str(documents), "mentions": str(mentions)}
-    tables = {"corpus": {"block_size": size}, "machine": {"processes": processes}}
-    return LinkDocuments(settings=run_of(workdir, linking=linking, **tables))
+def stage_of(work: Path, texts: object, table: object = "", size: Any = "auto", **linking: Any) -> Any:
+    """The stage LinkDocuments in a work directory, by two processes, with the values of [linking]."""
+    linking |= {"documents": str(texts), "mentions": str(table)}
+    tables = {"corpus": {"block_size": size}, "machine": {"processes": 2}}
+    return LinkDocuments(settings=run_of(work, linking=linking, **tables))
 
 
 def rows(folder: Path, result: storage.Result, table: str) -> list[dict[str, Any]]:
@@ -189,16 +181,13 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     assert len({each.folder for each in stages}) == 3
     run_in_process(stages[-1])
     assert stages[-1].manifest().rows == everything.rows
-    with pytest.raises(
-        ValueError, match=r"linking.contexts .*: made by BuildMentionTable; wanted the folder of"
+    for values, said in (
+        ({"contexts": str(mentions)}, r"contexts .*: made by BuildMentionTable; wanted the folder of"),
+        ({"contexts": "nowhere"}, r"contexts nowhere/manifest\.json: not there; this is no"),
+        ({"calibration": "nowhere"}, r"calibration nowhere: no such file; wanted one that calibrate"),
     ):
-        stage_of(tmp_path, folder, mentions, contexts=str(mentions)).check()
-    with pytest.raises(ValueError, match=r"^linking.contexts nowhere/manifest\.json: not there; this is no"):
-        stage_of(tmp_path, folder, mentions, contexts="nowhere").check()
-    with pytest.raises(
-        ValueError, match=r"linking.calibration nowhere: no such file; wanted one that calibrate"
-    ):
-        stage_of(tmp_path, folder, mentions, calibration="nowhere").check()
+        with pytest.raises(ValueError, match=rf"^linking\.{said}"):
+            stage_of(tmp_path, folder, mentions, **values).check()
 
 
 def test_tables_and_small_blocks_give_the_same(wiki: Any, tmp_path: Path) -> None:
@@ -265,9 +254,7 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         link(folder, wiki[0], tmp_path / "linked")
     with pytest.raises(ValueError, match=r"^linking\.documents: names no folder"):
         stage_of(tmp_path, "").check()
-    with pytest.raises(
-        ValueError, match=r"linking.ner .*/no: no config\.json there; wanted that of a FineTune"
-    ):
+    with pytest.raises(ValueError, match=r"linking.ner .*/no: no config\.json there; wanted that of"):
         stage_of(tmp_path, folder, ner=str(tmp_path / "no")).check()
 
 
@@ -290,11 +277,8 @@ def test_a_model_for_something_else_is_refused_before_the_work(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").touch()  # which nobody reads
-    with (
-        pytest.raises(ValueError, match=rf"^linking.ner .*: the model {found}; wanted ")
-        if found
-        else nullcontext()
-    ):
+    said = rf"^linking.ner .*: the model {found}; wanted "
+    with pytest.raises(ValueError, match=said) if found else nullcontext():
         check_ner(str(tmp_path))
 
 
@@ -351,7 +335,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     """One has done a block and half of the next; files come out as from one that is never stopped."""
     mentions, _, documents = wiki
     folder = write_lines(tmp_path / "texts", documents)
-    stage = stage_of(tmp_path, folder, mentions, size=4096, processes=2)
+    stage = stage_of(tmp_path, folder, mentions, 4096)
     whole = link(folder, mentions, tmp_path / "whole", size=4096)
     target, key = Path(stage.folder), storage.digest(stage.identity())
     storage.clear_if_changed(str(target), key)
@@ -370,7 +354,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     assert (manifest.files, manifest.rows, manifest.drops) == (whole.files, whole.rows, whole.drops)
     assert {path: (target / path).stat().st_mtime_ns for path in written} == written
 
-    assert stage_of(tmp_path, folder, mentions, size=4096, min_probability=0.5).folder != stage.folder
+    assert stage_of(tmp_path, folder, mentions, 4096, min_probability=0.5).folder != stage.folder
     (folder / "a.jsonl").write_bytes((folder / "a.jsonl").read_bytes().replace(b"the", b"The"))
     assert not stage.is_current()
     assert stage.bytes_parameters()["documents"] != manifest.parameters["documents"]
@@ -429,7 +413,5 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
     assert beside.texts() == ([dump, own], 7, "corpus.dump demo")
     assert instead.texts() == ([own], 3, f"sequences.annotated {linked.folder}")
     assert len({plain.folder, beside.folder, instead.folder}) == 3
-    with pytest.raises(
-        ValueError, match=r"sequences.annotated .*: made by ExtractPages; wanted the folder of"
-    ):
+    with pytest.raises(ValueError, match=r"sequences.annotated .*: made by ExtractPages; wanted the"):
         _ = sequences(annotated=plain.clone(ExtractPages).folder).hash8
