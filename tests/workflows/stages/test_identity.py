@@ -13,6 +13,7 @@ import pytest
 
 import workflows
 from model.presets import PRESET_TABLES, over
+from model.pretraining.configuration import OF_ENTITIES
 from pipeline import storage
 from pipeline.dump.pages import read_site_info
 from tests.support import ROOT
@@ -43,8 +44,6 @@ VALUES: list[Any] = [True, False, 0.25, 4, 32, 640, 123_457, [0.5, 0.75], [4], [
 VALUES += ["all", "random", "paper", "bf16", "relu", "json:dumps", {"spark.x": "y"}]
 # Read in `work`, and in no name: the value decides whether the stage fails, not what it writes.
 DECIDES_FAILURE = {"FetchDump": {"corpus.allow_truncated"}}
-# Read for the name of the baseline, and not changing it: it has no entities.
-OF_ENTITIES = {"masked_entity_share", "predicts_unknown", "entity_start", "entity_emb_size", "entity_head"}
 
 Names = dict[str, set[str]]  # of fields, by the stage that they matter to
 Tables = Mapping[str, Mapping[str, Any]]
@@ -143,6 +142,7 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
 @pytest.mark.parametrize("name", MADE)
 def test_a_name_changes_with_what_is_read_for_it(found: Identities, name: str) -> None:
     assert found.changing[name] <= found.read[name]
+    # The baseline reads them with its recipe, and has no entities.
     excused = {f"pretraining.{each}" for each in OF_ENTITIES} if name == "PretrainRoberta" else set()
     assert found.read[name] - found.changing[name] == excused
 
