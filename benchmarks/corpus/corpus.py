@@ -16,7 +16,7 @@ from benchmarks.harness.workloads import Record
 PACKAGES = ("apache-beam", "pyspark", "marisa-trie", "psutil", "pyarrow", "sentencex", "tokenizers")
 COPIES = (1, 4, 8)
 # Java begins quickly for small dumps and works fast for large ones: what grows is measured with one setting for all.
-AS_LARGE = ("--spark-conf", "spark.driver.extraJavaOptions=-XX:+UseG1GC")
+AS_LARGE = ("--set", "machine.spark_conf.spark.driver.extraJavaOptions=-XX:+UseG1GC")
 OUTSIDE = "start-up and between stages"
 COUNTED = ("ExtractPages", "ResolveRedirects", "BuildSequences")
 

@@ -49,7 +49,7 @@ def words_of(program: str, dump: Dump, folder: str, peers: Path | None) -> list[
 
 
 def block_bytes(dump: Dump) -> int:
-    """Return what `--block-size auto` gives dumps of up to 128 MiB; of the almost empty one a block a worker."""
+    """Return what `corpus.block_size` auto gives dumps of up to 128 MiB; of the almost empty one a block a worker."""
     return -(-dump.path.stat().st_size // 2) if dump.name == EMPTY else 2 << 20
 
 

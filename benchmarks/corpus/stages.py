@@ -57,7 +57,7 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *of_spark: str, proce
     flags += ["--preset", "base", "--processes", str(processes)]
     results, own = [], environment(threads=1)
     for stage in COMMANDS:
-        more = ["--tokenizer", str(tokenizer)] if stage == "BuildSequences" else []
+        more = ["--set", f"sequences.tokenizer={tokenizer}"] if stage == "BuildSequences" else []
         more += of_spark if stage != "TrainTokenizer" else ()
         command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags, *more]
         watched = {"sampling_share": _SAMPLING_SHARE, "scratch": workdir / SCRATCH}

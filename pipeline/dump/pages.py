@@ -21,7 +21,7 @@ MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
 _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
-_REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
+_REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)  # before the root element
 _NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
 _PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"

@@ -170,7 +170,8 @@ def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters
         raise ValueError(
             f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
             f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
-            "ones or more epochs (the preset small-encoder for small encoders), or allow it (--allow-no-predictions)"
+            "ones or more epochs (the preset small-encoder for small encoders), or allow it "
+            "(fine_tuning.allow_no_predictions)"
         )
     for split in silent:
         logger.warning(

@@ -2,27 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tasks.finetuning.variants import WEIGHTS
 from tests.support.fine_tuned import EXAMPLES, pretrained
-from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
+from workflows.run.tables import TASKS
 
 
-def experiments(folder: Path, tasks: Sequence[str] = TASKS, weights: Sequence[str] = WEIGHTS) -> str:
-    """A TOML file of the examples and of tiny weights, each in a folder with its tokenizer."""
+def experiments(
+    folder: Path, tasks: Sequence[str] = TASKS, weights: Sequence[str] = WEIGHTS
+) -> dict[str, Any]:
+    """The tables of a run on the examples, and of tiny weights, each in a folder with its tokenizer."""
     for kind in WEIGHTS:
         pretrained(folder / kind)
         for path in (folder / kind / "tokenizer").iterdir():
             path.rename(folder / kind / "weights" / path.name)
-    path = folder / "experiments.toml"
-    path.write_text(
-        "[data]\n"
-        + "".join(f'{task} = "{EXAMPLES / task}"\n' for task in tasks)
-        + "[weights]\n"
-        + "".join(f'{kind} = "{kind}/weights"\n' for kind in weights)
-    )
-    return str(path)
+    given = {kind: str(folder / kind / "weights") for kind in weights}
+    data = {task: str(EXAMPLES / task) if task in tasks else "none" for task in TASKS}
+    return {
+        "fine_tuning": {"data": data, "weights": given, "preset": "tiny"}, "machine": {"device": "cpu"},
+    }  # fmt: skip
 
 
 def run_here(stages: Sequence[Stage], devices: Sequence[str]) -> dict[Stage, str]:

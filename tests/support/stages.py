@@ -10,12 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import luigi
 import pytest
+import tomlkit
 
 from pipeline.jobs import supervisor
 from tests.support import DATA, PATIENCE, ROOT
@@ -31,18 +33,32 @@ from workflows import (
 )
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
+from workflows.run.file import NAME
 from workflows.run.values import Run
 
 MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
 LUIGI = str(Path(sys.executable).with_name("luigi"))
 DUMP = DATA / "wiki-40.xml.bz2"
 BLOCK_SIZE = 4096
+IN_BLOCKS = {"dump": str(DATA / "wiki-40.xml"), "block_size": BLOCK_SIZE}
 SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--set", f"corpus.block_size={BLOCK_SIZE}"]
 
 
 def run_of(workdir: object = "work", *, preset: str = "auto", **tables: Mapping[str, Any]) -> Run:
     """The run of a file with these tables, checked as a file is: `run_of(tmp_path, corpus={"dump": path})`."""
     return Run.of_tables({"preset": preset, **tables}, workdir=str(workdir), source="run.toml")
+
+
+def changed(run: Run, **tables: Mapping[str, Any]) -> Run:
+    """A run with other values in some tables."""
+    return replace(run, **{name: replace(getattr(run, name), **values) for name, values in tables.items()})
+
+
+def write_run(folder: Path, **tables: Any) -> Path:
+    """The run file of a work directory, with these tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / NAME).write_text(tomlkit.dumps(tables))
+    return folder
 
 
 def run_luigi(
@@ -132,10 +148,10 @@ def run_in_process(stage: Stage) -> None:
 def make_corpus(folder: Path) -> Path:
     """A work directory with the stages before training, made by one process in one go, unless it is there."""
     workdir = folder / "corpus" / "work"
-    given = {"dump": SEVERAL_BLOCKS[1], "block_size": BLOCK_SIZE, "workdir": str(workdir), "processes": 1}
+    run = run_of(workdir, corpus=IN_BLOCKS, machine={"processes": 1})
     _make(
         folder / "corpus.lock",
-        [stage(**given) for stage in (BuildMentionTable, BuildContexts, BuildSequences)],
+        [each(settings=run) for each in (BuildMentionTable, BuildContexts, BuildSequences)],
     )
     return workdir
 
@@ -143,15 +159,12 @@ def make_corpus(folder: Path) -> Path:
 def make_demo(folder: Path) -> Path:
     """The same of the demo's dump, with the demo's settings; documents, linked texts and a tokenizer, too."""
     workdir, texts = folder / "demo" / "work", folder / "demo" / "texts"
-    given = {"dump": "demo", "preset": "demo", "base_model": str(MINILM), "held_out": 0.05}
-    sequences = BuildSequences(workdir=str(workdir), **given)
-    others = [
-        sequences.clone(stage) for stage in (BuildContexts, BuildMentionTable, TrainTokenizer, BuildDocuments)
-    ]
-    stages = [sequences, *others, sequences.clone(LinkDocuments, documents=str(texts))]
     texts.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "examples/linking/documents.jsonl", texts)
-    _make(folder / "demo.lock", stages)
+    given = {"corpus": {"held_out": 0.05}, "pretraining": {"base_model": str(MINILM)}}
+    run = run_of(workdir, preset="demo", **given, linking={"documents": str(texts)})
+    stages = (BuildSequences, BuildContexts, BuildMentionTable, TrainTokenizer, BuildDocuments, LinkDocuments)
+    _make(folder / "demo.lock", [stage(settings=run) for stage in stages])
     return workdir
 
 

@@ -289,7 +289,7 @@ def main() -> None:
         again = [sys.executable, "-m", "tests.support.storm", *sys.argv[1:], "--own-namespace"]
         os.execvp("unshare", ["unshare", "--user", "--map-root-user", "--mount", *again])
     with small_disk(values.megabytes) as workdir:
-        dump = ["--dump", values.dump, "--block-size", values.block_size]
+        dump = ["--dump", values.dump, "--set", f"corpus.block_size={values.block_size}"]
         storm = Storm(workdir, values.stages, dump, values.pause, random.Random(values.seed))
         started = time.monotonic()
         storm.run(values.disturbances, values.minutes)

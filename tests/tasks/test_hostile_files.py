@@ -291,7 +291,7 @@ FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
     (NER, {"train.x": [TOKENS]}, {"tag_column": "2"}, "train.x: --tag-column 2: its fields have names; give that of"),
     (NER, {"train.x": WORD % (1, "NER=B-X")}, {"tag_column": "Gold"}, "no tags: Gold is no key in MISC (there: NER)"),
     (RELATIONS, {}, {"negative_label": "none"}, "negative label 'none' is no label; the data have"),
-    (QUESTIONS, {}, {"tag_column": "2"}, "--tag-column 2: files of ner alone have tags; leave it out"),
+    (QUESTIONS, {}, {"tag_column": "2"}, "fine_tuning.tag_column 2: files of ner alone have tags; leave it out"),
 ]  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def render_page(
         linked: documents with their links.
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
-        settings: the parameters of this call.
+        settings: the values of the run.
     """
     import markupsafe
     from plotly.offline import get_plotlyjs

@@ -12,7 +12,11 @@ from typing import Any
 
 import tomlkit
 
+<<<<<<< HEAD
 from model.pretraining.recipes import SCRATCH
+=======
+from model.pretraining import configuration
+>>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
 from pipeline import storage
 from workflows.run.document import NAME, VERSION, parse, path_of, read
 from workflows.run.kinds import AUTO, Option, resolved, similar
@@ -59,6 +63,7 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
         document = _begun(begin, path) if begin else parse(before, path) if before else _new()
         lines = [_apply(document, change, path) for change in changes]
         run = _run(document, workdir, path)
+        _check_recipe(run, path)
         after = tomlkit.dumps(document)
         if writes and after != before:
             storage.write_bytes(path, after.encode())
@@ -131,6 +136,16 @@ def _apply(document: tomlkit.TOMLDocument, change: Change, path: str) -> str:
 
 def _run(document: tomlkit.TOMLDocument, workdir: str, path: str) -> Run:
     return Run.of_tables(document.unwrap(), workdir=workdir, source=path)
+
+
+def _check_recipe(run: Run, path: str) -> None:
+    """Raises: ValueError for a value of [pretraining] that cannot be, or not beside the others."""
+    pretraining = run.pretraining
+    try:
+        preset = configuration.of_preset(run.preset, pretraining.base_model, entities=True)
+        configuration.changed(preset, pretraining.recipe)
+    except ValueError as error:
+        raise ValueError(f"{path}: [pretraining] {error}") from None
 
 
 def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -214,11 +214,16 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
 
 def shown_settings(run: Run) -> dict[str, str]:
     """The values of a run by their full names, as texts."""
-    found = {"preset": run.preset}
-    for table in TABLES:
-        values = run.tables()[table]
-        found |= {f"{table}.{name}": str(value) for name, value in values.items()}
-    return found
+    return dict(_named("", run.tables()))
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The values in a table, each by its full name."""
+    if not isinstance(value, Mapping):
+        yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        return
+    for key, each in value.items():
+        yield from _named(name if key == "recipe" else ".".join(filter(None, (name, key))), each)
 
 
 def _run_record(stage: Stage) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
+from workflows.run.kinds import AUTO
 from workflows.run.tables import SEED
 from workflows.stages.fine_tuning import SETTING, FineTune, FineTuningStage
 from workflows.stages.task_stage import TaskStage
@@ -52,6 +53,7 @@ class Tune(RetriesFailures, TaskStage):
             "drop_weights": True,
             "allow_no_predictions": True,
             "patience": self.tuning.tuning_patience,
+            "head_learning_rate": AUTO,  # in proportion to the rate that is tried
         }
         changed = (replace(self.tuning, **setting, **common) for setting in self.grid())
         return [self.clone(FineTune, settings=replace(self.settings, fine_tuning=each)) for each in changed]

@@ -91,7 +91,11 @@ def _why_empty(drops: Mapping[str, int]) -> str:
         return f"no entity is left, all were dropped: {left_out}"
     return (
         "no link ends at one of its articles, so there is no entity to learn; take more of the dump, or let titles "
+<<<<<<< HEAD
         "without a page be entities (corpus.missing_pages = in)"
+=======
+        "without a page be entities (corpus.missing_pages=in)"
+>>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
     )
 
 

@@ -150,8 +150,8 @@ def gold_sets(settings: EvaluationSettings, finder: CandidateFinder) -> tuple[li
         kept = [each for each in documents if not (settings.leaves_out_pages and is_page(each.id, finder))]
         if not kept:
             raise ValueError(
-                f"--linking-gold {settings.gold}: the ids of all {len(documents):,} documents are titles of pages of "
-                "the dump; give others, or leave out --leave-out-pages"
+                f"linking.gold {settings.gold}: the ids of all {len(documents):,} documents are titles of pages of "
+                "the dump; give others, or leave out linking.leave_out_pages"
             )
         taken = {each.id for of in sets for each in of.documents}
         chosen = with_distinct_ids(sample(kept, settings.most), taken, settings.gold.name)

@@ -114,7 +114,7 @@ def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long
     path.write_bytes(whole[: len(whole) // 2])
     index_gzip(str(path), index)
     with pytest.raises(
-        TruncatedDump, match=r"gzip stream ends in the middle, at byte \d+.*--allow-truncated"
+        TruncatedDump, match=r"gzip stream ends in the middle, at byte \d+.*corpus\.allow_truncated=true"
     ):
         dump.check_end(str(path), index)
     counts: Counter[str] = Counter()
@@ -160,9 +160,9 @@ def test_old_schema_has_namespaces_and_redirects_too(shared: Path) -> None:
     assert len(redirects) > 50
     assert counts["pages:other_namespace"] > 0
     assert counts["pages:truncated"] == 1
-    with pytest.raises(TruncatedDump, match=r"ends in the middle of a page .*--allow-truncated"):
+    with pytest.raises(TruncatedDump, match=r"ends in the middle of a page .*corpus\.allow_truncated=true"):
         list(dump.read_pages(Block(0, path, 0, 1 << 30), site, Counter()))
-    with pytest.raises(TruncatedDump, match="--allow-truncated"):
+    with pytest.raises(TruncatedDump, match=r"corpus\.allow_truncated=true"):
         dump.check_end(path)
 
 
@@ -265,11 +265,11 @@ def test_a_cut_dump_is_an_error_or_counted(
     data = packed(long_export, container)
     path = tmp_path / "dump"
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(TruncatedDump, match="allow-truncated") as error:
+    with pytest.raises(TruncatedDump, match="allow_truncated") as error:
         read_all(path, 50_000)
     assert str(path) in str(error.value)
     if container != "gz":
-        with pytest.raises(TruncatedDump, match="allow-truncated"):
+        with pytest.raises(TruncatedDump, match="allow_truncated"):
             dump.check_end(str(path))
     pages, counts = read_all(path, 50_000, allow_truncated=True)
     ids = [page.page_id for page in pages]

@@ -12,7 +12,7 @@ from pipeline import storage
 from pipeline.dump.pages import Rejected, read_pages, read_site_info
 from pipeline.jobs.read_templates import TemplatePages, TemplateReader, template_row
 from pipeline.storage.blocks import Block, PageMarker
-from tests.support.stages import run_in_process
+from tests.support.stages import changed, run_in_process, run_of
 from workflows import ExtractPages, ReadTemplates
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="{language}">
@@ -124,10 +124,9 @@ def test_articles_show_the_dumps_templates(language: str, tmp_path: Path) -> Non
     dump = write_dump(tmp_path / "dump.xml", language, articles=200)
     made = []
     for processes in (1, 2) if language == "en" else (1,):
-        workdir = str(tmp_path / f"work {processes}")
-        stage = ExtractPages(
-            dump=dump, workdir=workdir, processes=processes, block_size="4096", dump_templates=True
-        )
+        corpus = {"dump": dump, "block_size": 4096, "dump_templates": True}
+        run = run_of(tmp_path / f"work {processes}", corpus=corpus, machine={"processes": processes})
+        stage = ExtractPages(settings=run)
         run_in_process(stage)
         templates = stage.clone(ReadTemplates)
         assert texts(stage) == {SHOWN}
@@ -145,13 +144,15 @@ def test_articles_show_the_dumps_templates(language: str, tmp_path: Path) -> Non
 def test_a_dump_without_templates(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = HEAD.format(language="en", template="Template") + page("A", 0, 1, "a {{b}}, c") + "</mediawiki>"
     (tmp_path / "dump.xml").write_text(text)
-    options = {"dump": str(tmp_path / "dump.xml"), "workdir": str(tmp_path / "work"), "processes": 1}
-    stage, plain = ExtractPages(dump_templates=True, **options), ExtractPages(**options)
+    corpus, machine = {"dump": str(tmp_path / "dump.xml"), "dump_templates": True}, {"processes": 1}
+    run = run_of(tmp_path / "work", corpus=corpus, machine=machine)
+    others = ({}, {"dump_templates": False}, {"profile": "paper"})
+    stage, plain, papers = (ExtractPages(settings=changed(run, corpus=values)) for values in others)
     run_in_process(stage)
     run_in_process(plain)
     assert "no template that can be used" in caplog.text
     assert texts(stage) == texts(plain) == {"a, c"}
     assert "dump_templates" not in json.dumps(plain.identity())
     assert stage.folder != plain.folder
-    with pytest.raises(ValueError, match="--profile paper shows no template"):
-        stage.clone(profile="paper").check_machine()
+    with pytest.raises(ValueError, match="profile paper shows no template"):
+        papers.check_machine()

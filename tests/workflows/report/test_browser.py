@@ -23,7 +23,7 @@ from tests.support import report as report_for_tests
 from tests.support.contexts import write_contexts
 from tests.support.mentions import write_mentions, write_tables
 from tests.support.oracle_tables import Pages
-from tests.support.stages import run_in_process
+from tests.support.stages import run_in_process, run_of
 from workflows import (
     BuildContexts,
     BuildEntityVocab,
@@ -86,7 +86,7 @@ def build_mention_table(stage: BuildMentionTable) -> Result:
 
 def build_contexts(stage: BuildContexts) -> Result:
     pages = Pages.read(stage.clone(ExtractPages).folder)
-    table = write_contexts(Path(stage.folder), pages, held_out=stage.held_out)
+    table = write_contexts(Path(stage.folder), pages, held_out=stage.corpus.held_out)
     made = stage.manifest()
     return Result(made.files, {"contexts": len(table.rows)}, facts=made.facts)
 
@@ -106,14 +106,9 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
             patch.setattr(f"workflows.stages.tables.{stage.__name__.title().replace('_', '')}.work", stage)
         patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
         patch.setattr(sample_pages, "BY_CHANCE", 100)
-        made = Report(
-            dump=str(folder / "dump.xml"),
-            workdir=str(folder / "work"),
-            processes=1,
-            held_out=0.2,
-            tasks="ner,entity_typing",
-            variants="luke,roberta_extra_training",
-        )
+        corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
+        tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
+        made = Report(settings=run_of(folder / "work", corpus=corpus, **tables))
         run_in_process(made)
     return Path(made.folder)
 

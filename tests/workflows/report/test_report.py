@@ -18,6 +18,7 @@ from pipeline.sequences.tokenizer_files import Normalizer
 from tests.support import linked
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
+from tests.support.stages import run_of
 from workflows.report.corpus import corpus_figures
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
@@ -31,6 +32,9 @@ from workflows.report.rendering import (
     versions,
 )
 from workflows.report.training_curves import answers, by_group, pretraining, speed
+from workflows.run.tables import TASKS
+from workflows.stages.report import shown_settings
+from workflows.stages.task_stage import EXAMPLES
 
 PAGES = {
     "of": 3,
@@ -420,11 +424,10 @@ def test_numbers_are_written_for_readers() -> None:
 
 
 def test_settings_and_versions() -> None:
-    assert shortened({"workdir": "/home/ada/work/", "dump": "a/b", "seed": "1"}) == {
-        "workdir": "work",
-        "dump": "a/b",
-        "seed": "1",
-    }
+    run = run_of("/home/ada/work/", corpus={"dump": "a/b"}, fine_tuning={"data": {"ner": "/home/ada/conll"}})
+    shown = shortened(shown_settings(run))
+    found = [shown[name] for name in ("workdir", "corpus.dump", "fine_tuning.data.ner", "fine_tuning.seeds")]
+    assert found == ["work", "a/b", "conll", "42"]
     runs = {"a": {"python": "3.11", "versions": {"torch": "2"}}, "b": {"versions": {"torch": "1"}}, "c": {}}
     assert versions(runs) == {"Python": ["3.11"], "torch": ["1", "2"]}
 
@@ -436,7 +439,6 @@ def test_without_a_mention_table_there_is_no_corpus() -> None:
 def test_the_tasks_that_stages_know_are_all_there_are() -> None:
     """Their names stand twice, since Luigi's command line must not wait for torch."""
     from tasks.finetuning import registry
-    from workflows.base import experiment_file
 
-    assert set(experiment_file.TASKS) == set(registry.TASKS)
-    assert all((experiment_file.EXAMPLES / task).is_dir() for task in experiment_file.TASKS)
+    assert set(TASKS) == set(registry.TASKS)
+    assert all((EXAMPLES / task).is_dir() for task in TASKS)

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,19 @@ from tasks.questions import cloze_format, extractive_format
 from tasks.relations import relation_format
 from tasks.score import main as score
 from tests.support.fine_tuned import EXAMPLES, pretrained
-from tests.support.stages import run_forked, run_luigi
+from tests.support.stages import run_forked, run_luigi, run_of, write_run
 from workflows import FineTune
 from workflows.stages.task_stage import data_identity
 
 Rows = Sequence[dict[str, Any]]
+
+
+def tables_of(folder: Path, **tuning: Any) -> dict[str, Any]:
+    """The tables of a run that fine-tunes tiny weights, which are written into the folder."""
+    pretrained(folder)
+    given = {"weights": {"luke": str(folder / "weights")}, "preset": "tiny", **tuning}
+    tokenizer = {"tokenizer": str(folder / "tokenizer")}
+    return {"sequences": tokenizer, "fine_tuning": given, "machine": {"device": "cpu"}}
 
 
 def examples(task: str, split: str) -> Any:
@@ -257,12 +264,9 @@ def test_commands_take_formats_as_they_are(
         write(data, split, wanted)
         found = read(split_file(data, split), **({"tag_column": "NER"} if flag else {}))
         assert content(task, found) == content(task, wanted)
-    pretrained(tmp_path)
-    options = {"--data": data, "--weights": tmp_path / "weights", "--tokenizer": tmp_path / "tokenizer"}
-    options |= {"--workdir": tmp_path, "--task-preset": "tiny", "--epochs": 1, "--device": "cpu"}
-    given = chain.from_iterable(options.items())
+    write_run(tmp_path, **tables_of(tmp_path, epochs=1, tag_column="NER" if flag else ""))
     luigi = run_luigi if kind == "ner" else run_forked
-    result = luigi("FineTune", "--task", task, *given, *flag, cwd=tmp_path)
+    result = luigi("FineTune", "--task", task, "--data", data, "--workdir", ".", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     [model] = tmp_path.glob("finetune-*")
     metrics = json.loads((model / "metrics.json").read_text())
@@ -278,27 +282,18 @@ def test_commands_take_formats_as_they_are(
 
 def test_the_tag_column_and_the_files_of_splits_are_in_the_identity(tmp_path: Path) -> None:
     """A data set of `save_to_disk` has all its rows in folders inside."""
-    pretrained(tmp_path)
     data = tmp_path / "data"
     data.mkdir()
     for split in SPLITS:
         write_saved(data, split, tag_rows(examples("ner", split), "NER"), "NER")
-    given = {
-        "data": str(data),
-        "weights": str(tmp_path / "weights"),
-        "tokenizer": str(tmp_path / "tokenizer"),
-    }
-    first = FineTune(workdir=str(tmp_path), task="ner", device="cpu", tag_column="NER", **given)
+    first, plain = (
+        FineTune(settings=run_of(tmp_path, **tables_of(tmp_path, data={"ner": str(data)}, tag_column=column)))
+        for column in ("NER", "")
+    )
     assert first.bytes_parameters()["tag_column"] == "NER"
     names = {f"{split}/data-{number:05}-of-00002.arrow" for split in SPLITS for number in range(2)}
     assert names <= first.bytes_parameters()["data"].keys()
-    assert FineTune(workdir=str(tmp_path), task="ner", device="cpu", **given).hash8 != first.hash8
-    toml = tmp_path / "experiments.toml"
-    toml.write_text(f'tag_column = "NER"\n[data]\nner = "{data}"\n')
-    said = FineTune(
-        workdir=str(tmp_path), task="ner", device="cpu", **{**given, "data": "", "experiments": str(toml)}
-    )
-    assert said.hash8 == first.hash8
+    assert plain.hash8 != first.hash8
     before = data_identity(str(data))
     write_saved(data, "dev", tag_rows(examples("ner", "test"), "NER"), "NER")
     changed = {name for name, digest in data_identity(str(data)).items() if before[name] != digest}
@@ -336,11 +331,9 @@ def test_the_command_says_what_is_wrong_in_a_line(
     shutil.copytree(EXAMPLES / task, tmp_path / "data")
     path = split_file(tmp_path / "data", split)
     path.write_bytes(written)
-    pretrained(tmp_path)
-    options = {"--data": "data", "--weights": "weights", "--tokenizer": "tokenizer", "--workdir": "."}
-    options |= {"--task-preset": "tiny", "--device": "cpu"}
-    result = run_forked("FineTune", "--task", task, *chain.from_iterable(options.items()), cwd=tmp_path)
+    write_run(tmp_path, **tables_of(tmp_path, data={task: "data"}))
+    result = run_forked("FineTune", "--task", task, "--workdir", ".", cwd=tmp_path)
     assert result.returncode == 30
     [line] = result.stderr.splitlines()
-    assert line.startswith(f"ERROR: FineTune: data/{path.name}")
+    assert line.startswith(f"ERROR: FineTune: {path}")
     assert message in line

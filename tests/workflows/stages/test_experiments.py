@@ -1,5 +1,6 @@
 """The grid: every cell is shown, one that fails stops no other and is tried again, a kill costs no finished work."""
 
+import itertools
 import json
 import os
 import re
@@ -8,7 +9,6 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,19 @@ from tests.support import PATIENCE
 from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.forked import end
 from tests.support.grid import experiments, run_here
-from tests.support.stages import run_forked, start_forked, started
+from tests.support.stages import run_forked, run_of, start_forked, started, write_run
 from workflows import FineTuneGrid, RunAll, RunExperiments
+from workflows.base.stage import Stage
 from workflows.engines import workers as cells
+from workflows.run.values import Run
 from workflows.stages.experiments import EXPERIMENTS
+
+Tables = dict[str, Any]
+ROBERTA: Any = {"tasks": ("ner",), "variants": ("roberta",)}
 
 
 @pytest.fixture(scope="module")
-def toml(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return experiments(tmp_path_factory.mktemp("weights"))
 
 
@@ -40,11 +45,14 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(task.PRESETS, "tiny", replace(QUICK, epochs=1))
 
 
-def grid_of(workdir: Path, toml: str, **changes: Any) -> FineTuneGrid:
-    settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
-    settings["task_preset"] = "tiny"
+def run_with(workdir: Path, tables: Tables, **tuning: Any) -> Run:
+    asked = {"tasks": ("ner", "cloze_qa"), "variants": ("luke", "roberta"), "seeds": (1, 2), **tuning}
+    return run_of(workdir, **{**tables, "fine_tuning": {**tables["fine_tuning"], **asked}})
+
+
+def grid_of(workdir: Path, tables: Tables, **tuning: Any) -> FineTuneGrid:
     luigi.Task.clear_instance_cache()  # as in another process
-    return FineTuneGrid(workdir=str(workdir), experiments=toml, **(settings | changes))
+    return FineTuneGrid(settings=run_with(workdir, tables, **tuning))
 
 
 def records(grid: FineTuneGrid) -> list[dict[str, Any]]:
@@ -58,11 +66,12 @@ def times(workdir: Path) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("here")
-def test_every_cell_has_a_record_of_its_own_stage(tmp_path: Path, toml: str) -> None:
-    grid = grid_of(tmp_path, toml)
+def test_every_cell_has_a_record_of_its_own_stage(tmp_path: Path, tables: Tables) -> None:
+    grid = grid_of(tmp_path, tables)
     grid.run()
     found = records(grid)
-    order = [(task, variant, seed) for task in grid.tasks for variant in grid.variants for seed in grid.seeds]
+    asked = grid.settings.fine_tuning
+    order = list(itertools.product(asked.tasks, asked.variants, asked.seeds))
     assert [(cell["task"], cell["variant"], cell["seed"]) for cell in found] == order
     assert len({cell["folder"] for cell in found}) == len(order)
     for cell in found:
@@ -73,24 +82,24 @@ def test_every_cell_has_a_record_of_its_own_stage(tmp_path: Path, toml: str) -> 
         for name in ("task", "variant", "seed"):
             assert cell["metrics"][name] == cell[name]
         assert cell["data"] == {"name": cell["task"], "is_example": False}
-        assert cell["weights"]["name"] == f"{cell['variant']}/weights"
+        assert cell["weights"]["name"] == "weights"
         assert not cell["weights"]["is_own"]
     assert grid.manifest().rows == {"done": 8}
 
 
 @pytest.mark.usefixtures("here")
-def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, toml: str) -> None:
-    grid_of(tmp_path, toml, seeds="1").run()
-    first, grid = times(tmp_path), grid_of(tmp_path, toml)
+def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, tables: Tables) -> None:
+    grid_of(tmp_path, tables, seeds=(1,)).run()
+    first, grid = times(tmp_path), grid_of(tmp_path, tables)
     grid.run()
     before, content = times(tmp_path), records(grid)
     assert {name: before[name] for name in first} == first, "more seeds keep what is done"
-    assert grid_of(tmp_path, toml).complete()
-    grid_of(tmp_path, toml).run()
+    assert grid_of(tmp_path, tables).complete()
+    grid_of(tmp_path, tables).run()
     assert times(tmp_path) == before, "a second call does nothing"
     shutil.rmtree(tmp_path / content[3]["folder"])
-    assert not grid_of(tmp_path, toml).complete()
-    again = grid_of(tmp_path, toml)
+    assert not grid_of(tmp_path, tables).complete()
+    again = grid_of(tmp_path, tables)
     again.run()
     assert records(again) == content
     changed = {name for name, at in times(tmp_path).items() if before[name] != at}
@@ -99,20 +108,20 @@ def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, toml: str) -> N
 
 @pytest.mark.usefixtures("here")
 def test_a_cell_that_fails_stops_no_other_and_is_tried_again(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any, **keywords: Any) -> Any:
         raise ValueError("<b>out of</b> luck")
 
     with monkeypatch.context() as patch:
         patch.setattr(ner, "featurize", fail)
-        grid = grid_of(tmp_path, toml)
+        grid = grid_of(tmp_path, tables)
         grid.run()
         assert grid.complete(), "for this run, so that the report is written"
     states = {(cell["task"], cell["state"], cell["reason"]) for cell in records(grid)}
     assert states == {("ner", "failed", "<b>out of</b> luck"), ("cloze_qa", "done", "")}
     assert (grid.manifest().rows, grid.manifest().drops) == ({"done": 4}, {"failed": 4})
-    again = grid_of(tmp_path, toml)
+    again = grid_of(tmp_path, tables)
     assert not again.complete()
     before = times(tmp_path)
     again.run()
@@ -123,18 +132,10 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(
 
 @pytest.mark.usefixtures("here")
 def test_a_command_with_a_failed_cell_fails_after_its_report(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ner, "featurize", _refuse)
-    stage = RunExperiments(
-        workdir=str(tmp_path),
-        experiments=toml,
-        tasks="ner,cloze_qa",
-        variants="roberta",
-        seeds="1",
-        device="cpu",
-        task_preset="tiny",
-    )
+    stage = RunExperiments(settings=run_with(tmp_path, tables, variants=("roberta",), seeds=(1,)))
     assert not luigi.build([stage], local_scheduler=True, log_level="CRITICAL")
     page = Path(stage.where).read_text()
     assert "no such luck" in page
@@ -149,49 +150,49 @@ def _refuse(*arguments: Any, **keywords: Any) -> Any:
 @pytest.mark.usefixtures("here")
 def test_what_is_missing_is_shown(tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
-    toml = experiments(tmp_path / "weights", tasks=["ner"], weights=["luke", "roberta_extra_training"])
-    grid = grid_of(tmp_path / "work", toml, seeds="1")
+    tables = experiments(tmp_path / "weights", tasks=["ner"], weights=["luke", "roberta_extra_training"])
+    grid = grid_of(tmp_path / "work", tables, seeds=(1,))
     grid.run()
     found = {(cell["task"], cell["variant"]): (cell["state"], cell["reason"]) for cell in records(grid)}
     assert found["ner", "luke"] == ("done", "")
     state, reason = found["ner", "roberta"]
     assert state == "no weights"
-    assert re.search("starts from RoBERTa, and with --base-model scratch there is none", reason)
+    assert re.search("starts from RoBERTa, and without a base model there is none", reason)
     for variant in ("luke", "roberta"):
         state, reason = found["cloze_qa", variant]
-        assert (state, reason) == ("no data", "experiments.toml: [data] names no folder for cloze_qa")
+        assert (state, reason) == ("no data", "[fine_tuning] data.cloze_qa is none: the task has no data")
     assert grid.manifest().drops == {"no data": 2, "no weights": 1}
-    assert grid_of(tmp_path / "work", toml, seeds="1").complete()
+    assert grid_of(tmp_path / "work", tables, seeds=(1,)).complete()
 
 
 def test_the_pipelines_weights_are_required_where_none_are_given(tmp_path: Path) -> None:
-    grid = FineTuneGrid(workdir=str(tmp_path), tasks="ner", variants="luke,roberta_extra_training,roberta")
+    variants = ("luke", "roberta_extra_training", "roberta")
+    grid = grid_of(tmp_path, {"fine_tuning": {}}, tasks=("ner",), variants=variants, seeds=(1,))
     assert {"Pretrain", "PretrainRoberta", "TrainTokenizer"} <= set(grid.requires())
     assert [cell.missing and cell.missing.state for cell in grid.cells] == [None, None, "no weights"]
 
 
-def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, toml: str) -> None:
-    base = str(Path(toml).parent / "roberta" / "weights")
-    grid = FineTuneGrid(workdir=str(tmp_path), tasks="ner", variants="roberta", base_model=base)
+def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, tables: Tables) -> None:
+    base = tables["fine_tuning"]["weights"]["roberta"]
+    grid = grid_of(tmp_path, {"pretraining": {"base_model": base}, "fine_tuning": {}}, **ROBERTA)
     assert grid.requires() == {}
-    assert [stage.weights_folder() for stage in grid.stages()] == [base]
+    assert {stage.weights_folder() for stage in grid.stages()} == {base}
 
 
-def command(workdir: Path, toml: str, *more: str) -> list[str]:
-    given = {"--experiments": toml, "--workdir": str(workdir), "--device": "cpu", "--task-preset": "tiny"}
-    return [*more, *chain.from_iterable(given.items())]
-
-
-TWO_CELLS = ("FineTuneGrid", "--tasks", "ner", "--variants", "roberta", "--seeds", "1,2")
+def written(workdir: Path, tables: Tables, **tuning: Any) -> None:
+    """The run file of a grid on RoBERTa alone, unless other values are given."""
+    asked = {**tables["fine_tuning"], **ROBERTA, "seeds": (1, 2), **tuning}
+    write_run(workdir, **{**tables, "fine_tuning": asked})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["parent", "worker"])
-def test_a_kill_costs_no_finished_cell(tmp_path: Path, toml: str, victim: str) -> None:
+def test_a_kill_costs_no_finished_cell(tmp_path: Path, tables: Tables, victim: str) -> None:
     """Killed in the second cell: the whole command, or the process that runs the cell."""
+    written(tmp_path, tables)
     said = tmp_path / "said.txt"
-    process = start_forked(*command(tmp_path, toml, *TWO_CELLS), cwd=tmp_path, said=said)
-    first, second = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
+    process = start_forked("FineTuneGrid", "--workdir", tmp_path, cwd=tmp_path, said=said)
+    first, second = grid_of(tmp_path, tables, **ROBERTA).stages()
     until(lambda: list(Path(second.folder).glob("checkpoints/step-*/*.json")))
     workers = worker_ids(process.pid)
     os.kill(process.pid if victim == "parent" else workers[0], signal.SIGKILL)
@@ -201,25 +202,24 @@ def test_a_kill_costs_no_finished_cell(tmp_path: Path, toml: str, victim: str) -
     if victim == "worker":
         assert status == 0
         assert "its process was ended by SIGKILL; was there too little memory?" in said.read_text()
-        grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
+        grid = grid_of(tmp_path, tables, **ROBERTA)
         assert [cell["state"] for cell in records(grid)] == ["done", "failed"]
     assert not (Path(second.folder) / "manifest.json").exists()
-    finished = run(tmp_path, command(tmp_path, toml, *TWO_CELLS))
+    finished = run(tmp_path, "FineTuneGrid")
     assert "resumed after step" in finished.stderr
     assert (Path(first.folder) / "manifest.json").stat().st_mtime_ns == before
-    grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
+    grid = grid_of(tmp_path, tables, **ROBERTA)
     assert [cell["state"] for cell in records(grid)] == ["done", "done"]
 
 
 @pytest.mark.slow
-def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, toml: str) -> None:
+def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tables: Tables) -> None:
     """As a user runs them, with a search of the settings, and SIGTERM in the middle."""
-    whole = command(
-        tmp_path, toml, "RunExperiments", "--tasks", "entity_typing", "--seeds", "1", "--tuned",
-        "--variants", "luke,luke_no_entities",
-        "--learning-rates", "1e-3", "--batch-sizes", "8,16", "--epoch-counts", "1",
+    written(
+        tmp_path, tables, tasks=("entity_typing",), seeds=(1,), tuned=True, variants=("luke", "luke_no_entities"),
+        learning_rates=(1e-3,), batch_sizes=(8, 16), epoch_counts=(1,),
     )  # fmt: skip
-    with started(*whole, cwd=tmp_path) as process:
+    with started("RunExperiments", "--workdir", tmp_path, cwd=tmp_path) as process:
         until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
         process.terminate()
         errors, _ = process.communicate(timeout=120)
@@ -227,7 +227,7 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
     assert "the same command goes on from here" in errors
     assert "failed" not in errors
     before = times(tmp_path)
-    finished = run(tmp_path, whole)
+    finished = run(tmp_path, "RunExperiments")
     assert {name: at for name, at in times(tmp_path).items() if name in before} == before
     page = next(tmp_path.glob("report-*/index.html"))
     assert finished.stderr.strip().endswith(f"report: {page}")
@@ -238,15 +238,15 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
     assert all(cell["configuration"]["hyperparameters"]["epochs"] == 1 for cell in cells_of)
     assert len(list(tmp_path.glob("tune-*/best.json"))) == 2
     before = times(tmp_path)
-    assert f"RunExperiments is complete: {page}" in run(tmp_path, whole).stderr
+    assert f"RunExperiments is complete: {page}" in run(tmp_path, "RunExperiments").stderr
     assert times(tmp_path) == before
 
 
 @pytest.mark.slow
-def test_sigterm_leaves_a_checkpoint(tmp_path: Path, toml: str) -> None:
-    words = command(tmp_path, toml, *TWO_CELLS)
-    process = start_forked(*words, cwd=tmp_path, said=tmp_path / "said.txt")
-    first, _ = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
+def test_sigterm_leaves_a_checkpoint(tmp_path: Path, tables: Tables) -> None:
+    written(tmp_path, tables)
+    process = start_forked("FineTuneGrid", "--workdir", tmp_path, cwd=tmp_path, said=tmp_path / "said.txt")
+    first, _ = grid_of(tmp_path, tables, **ROBERTA).stages()
     until(lambda: list(Path(first.folder).glob("checkpoints/step-*/*.json")))
     before = max(path.name for path in Path(first.folder).glob("checkpoints/step-*"))
     time.sleep(0.2)
@@ -258,61 +258,54 @@ def test_sigterm_leaves_a_checkpoint(tmp_path: Path, toml: str) -> None:
 def test_what_changes_in_the_middle_of_a_run_is_an_error(tmp_path: Path) -> None:
     """The process that runs a cell finds other data than the one that asks for it."""
     (tmp_path / "weights").mkdir()
-    toml = experiments(tmp_path / "weights", tasks=["ner"])
-    grid = grid_of(tmp_path / "work", toml, tasks="ner", variants="roberta", seeds="1")
+    tables = experiments(tmp_path / "weights", tasks=["ner"])
+    data = tmp_path / "data"
+    shutil.copytree(EXAMPLES / "ner", data)
+    tables["fine_tuning"]["data"]["ner"] = str(data)
+    grid = grid_of(tmp_path / "work", tables, **ROBERTA, seeds=(1,))
     (stage,) = grid.stages()
     _ = stage.hash8
-    data = tmp_path / "other"
-    shutil.copytree(stage.data_folder(), data)
     (data / "dev.txt").write_bytes((data / "train.txt").read_bytes())
-    Path(toml).write_text(re.sub(r"^ner = .*", f'ner = "{data}"', Path(toml).read_text(), flags=re.MULTILINE))
-    reason = "the data, the weights or --experiments have changed since the run began; run it again"
+    reason = "the data or the weights have changed since the run began; run it again"
     assert cells.run([stage], ["cpu"]) == {stage: reason}
 
 
-def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml: str) -> None:
+def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, tables: Tables) -> None:
     """What the report says of its origin is in its name."""
 
-    def report(**changes: Any) -> str:
-        luigi.Task.clear_instance_cache()
-        settings: dict[str, Any] = {"tasks": "ner", "variants": "luke", "seeds": "1", "task_preset": "tiny"}
-        settings |= {"workdir": str(tmp_path), "experiments": toml}
-        stage = RunExperiments(**(settings | changes))
-        return stage.report().folder
+    def report(corpus: Any = (), **tuning: Any) -> str:
+        given = {"tasks": ("ner",), "variants": ("luke",), "seeds": (1,), **tuning}
+        run = run_with(tmp_path, {**tables, "corpus": dict(corpus)}, **given)
+        return RunExperiments(settings=run).report().folder
 
     data = tmp_path / "conll2003"
     shutil.copytree(EXAMPLES / "ner", data)
-    renamed = tmp_path / "renamed.toml"
-    text = Path(toml).read_text().replace(str(EXAMPLES / "ner"), str(data))
-    absolute = rf'\1 = "{Path(toml).parent}/'
-    renamed.write_text(re.sub(r'^(luke|roberta\w*) = "', absolute, text, flags=re.MULTILINE))
-    assert report() == report(dump="enwiki"), "no pretraining of ours is shown"
-    names = [report(), report(task_preset="base"), report(profile="paper"), report(experiments=str(renamed))]
+    assert report() == report({"dump": "enwiki"}), "no pretraining of ours is shown"
+    names = [report(), report(preset="base"), report({"profile": "paper"}), report(data={"ner": str(data)})]
     assert len(set(names)) == len(names)
 
 
-def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, toml: str) -> None:
+def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, tables: Tables) -> None:
     for preset in ("tiny", "base"):
-        grid = grid_of(tmp_path, toml, task_preset="auto", preset=preset)
+        grid = grid_of(tmp_path, {**tables, "preset": preset}, preset="auto")
         assert {stage.preset_name() for stage in grid.stages()} == {"small-encoder"}
-    assert grid_of(tmp_path, toml, task_preset="large").stages()[0].preset_name() == "large"
+    assert grid_of(tmp_path, tables, preset="large").stages()[0].preset_name() == "large"
 
 
 def test_the_baseline_is_pretrained_where_a_fine_tuning_starts_from_it(tmp_path: Path) -> None:
     """A run of everything pretrains LUKE in any case."""
-    toml = tmp_path / "given.toml"
-    toml.write_text("[weights]\n" + "".join(f'{name} = "here"\n' for name in ("luke", "roberta")))
+
+    def of_run(weights: dict[str, str], variants: str) -> list[Stage]:
+        tuning = {"weights": weights, "variants": variants.split(",")}
+        return RunAll(settings=run_of(tmp_path, fine_tuning=tuning)).upstream()
+
     (tmp_path / "here").mkdir()
     pretrained = {
-        variants: {"Pretrain", "PretrainRoberta"}
-        & {
-            type(each).__name__
-            for each in RunAll(workdir=str(tmp_path), variants=variants, **given).upstream()
-        }
+        variants: {"Pretrain", "PretrainRoberta"} & {type(each).__name__ for each in of_run(given, variants)}
         for variants, given in (
             ("luke", {}),
             ("luke,roberta_extra_training", {}),
-            ("luke,roberta", {"experiments": str(toml)}),
+            ("luke,roberta", dict.fromkeys(("luke", "roberta"), str(tmp_path / "here"))),
         )
     }
     assert pretrained == {
@@ -323,14 +316,14 @@ def test_the_baseline_is_pretrained_where_a_fine_tuning_starts_from_it(tmp_path:
 
 
 def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
-    stage = RunExperiments(workdir=str(tmp_path), variants="luke,roberta_extra_training", seeds="1,2")
+    stage = RunExperiments(settings=run_of(tmp_path, fine_tuning={"seeds": (1, 2)}))
     names = [type(each).__name__ for each in stage.report().upstream()]
     assert len(names) == len(set(names))
     assert {"FetchDump", "BuildMentionTable", "Pretrain", "PretrainRoberta", "FineTuneGrid"} <= set(names)
 
 
-def run(folder: Path, words: list[str]) -> "subprocess.CompletedProcess[str]":
-    finished = run_forked(*words, cwd=folder)
+def run(folder: Path, stage: str) -> "subprocess.CompletedProcess[str]":
+    finished = run_forked(stage, "--workdir", folder, cwd=folder)
     assert finished.returncode == 0, finished.stderr
     return finished
 

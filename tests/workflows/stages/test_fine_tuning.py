@@ -15,20 +15,21 @@ from tasks.finetuning.prepare import Run
 from tasks.ner import task as ner
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, THREE, bert, contents, pretrained
+from tests.support.stages import run_of
 from workflows import FineTune
+from workflows.run.values import Run as Settings
+
+
+def run_with(workdir: Path, weights: Path, tokenizer: str = "", **tuning: Any) -> Settings:
+    """The run of a fine-tuning of weights that are given."""
+    given = {"data": {"ner": str(EXAMPLES / "ner")}, "weights": {"luke": str(weights)}, **tuning}
+    sequences, machine = {"tokenizer": tokenizer}, {"device": "cpu"}
+    return run_of(workdir, sequences=sequences, fine_tuning=given, machine=machine)
 
 
 def stage_of(folder: Path, workdir: Path) -> FineTune:
-    return FineTune(
-        workdir=str(workdir),
-        task="ner",
-        data=str(EXAMPLES / "ner"),
-        weights=str(folder / "weights"),
-        tokenizer=str(folder / "tokenizer"),
-        device="cpu",
-        seed=1,
-        task_preset="tiny",
-    )
+    given = {"preset": "tiny", "tokenizer": str(folder / "tokenizer")}
+    return FineTune(settings=run_with(workdir, folder / "weights", **given), seed=1)
 
 
 def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +67,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
     monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "tiny"), dull))
     monkeypatch.setattr(ner, "decode", lambda dataset, *rest: [[] for _ in dataset.sentences])
-    data, weights, workdir = str(EXAMPLES / "ner"), str(tmp_path / "bert"), str(tmp_path / "work")
 
-    def build(**changes: Any) -> tuple[FineTune, bool]:
-        made = FineTune(**{"workdir": workdir, "data": data, "weights": weights, "device": "cpu", **changes})
+    def build(weights: Path = tmp_path / "bert", **tuning: Any) -> tuple[FineTune, bool]:
+        made = FineTune(settings=run_with(tmp_path / "work", weights, **tuning))
         made._is_complete = False
         return made, luigi.build([made], local_scheduler=True, log_level="CRITICAL")
 
@@ -77,7 +77,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
-    made, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    made, done = stage(preset="small-encoder", allow_no_predictions=True)
     assert done
     assert made.requires() == {}
     assert sorted(made.bytes_parameters()["tokenizer"]) == ["vocab.txt"]
@@ -88,9 +88,9 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
 
 
 def test_a_fine_tuned_model_is_a_start_and_brings_its_tokenizer(stage: Any) -> None:
-    first, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    first, done = stage(preset="small-encoder", allow_no_predictions=True)
     assert done
-    second, done = stage(weights=first.folder, allow_no_predictions=True)
+    second, done = stage(Path(first.folder), allow_no_predictions=True)
     assert done
     assert second.requires() == {}
     assert second.tokenizer_folder() == str(Path(first.folder) / "tokenizer")
@@ -115,7 +115,7 @@ def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     runs: list[Run] = []
     original = training.optimizer_of
     monkeypatch.setattr(training, "optimizer_of", lambda run: runs.append(run) or original(run))
-    common = {"task_preset": "small-encoder", "allow_no_predictions": True}
+    common = {"preset": "small-encoder", "allow_no_predictions": True}
     plain, done = stage(**common)
     assert done
     made, done = stage(**common, **{flag: value})
@@ -148,11 +148,11 @@ def test_the_width_of_given_weights_decides_the_preset(
     else:
         kind = {} if owner == "ours" else {"model_type": "luke"}
         (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
-    given = str(tmp_path / "weights")
+    given = {"weights": {"luke": str(tmp_path / "weights")}}
     for size in ("tiny", "demo", "small", "base", "large"):
-        stage = FineTune(workdir=str(tmp_path), weights=given, preset=size, device="cpu")
-        assert stage.preset_name() == preset
-        assert FineTune(workdir=str(tmp_path), weights=given, task_preset="tiny").preset_name() == "tiny"
+        for tuning, wanted in ((given, preset), ({**given, "preset": "tiny"}, "tiny")):
+            run = run_of(tmp_path, preset=size, fine_tuning=tuning)
+            assert FineTune(settings=run).preset_name() == wanted
 
 
 def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Path) -> None:
@@ -163,37 +163,31 @@ def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Pa
         ("base", "base"),
         ("large", "large"),
     ):
-        assert FineTune(workdir=str(tmp_path), preset=size).preset_name() == preset
+        assert FineTune(settings=run_of(tmp_path, preset=size)).preset_name() == preset
 
 
 def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None:
-    made, done = stage(task_preset="small-encoder")
+    made, done = stage(preset="small-encoder")
     assert not done
     assert not made.complete()
     made, done = stage(allow_no_predictions=True)  # of the same preset
     assert done
     assert made.preset_name() == "small-encoder"
-    made, done = stage(task_preset="tiny")
+    made, done = stage(preset="tiny")
     assert done
     assert made.preset_name() == "tiny"
 
 
-def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--task-preset"):
-        FineTune(workdir=str(tmp_path), task_preset="huge")
-
-
 def test_a_mention_table_that_cannot_be_used_is_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    made = FineTune(
-        workdir=str(tmp_path), task="extractive_qa", mentions=str(tmp_path / "other"), device="cpu"
-    )
+    run = run_of(tmp_path, fine_tuning={"mentions": str(tmp_path / "other")}, machine={"device": "cpu"})
+    made = FineTune(settings=run, task="extractive_qa")
     with pytest.raises(ValueError, match=r"manifest\.json: not there"):
         made.check_needs()
 
 
 def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:
-    made = FineTune(workdir=str(tmp_path), device="cpu")
+    made = FineTune(settings=run_of(tmp_path))
     for name in ("metrics.json", "tokenizer/.vocab.json." + 32 * "0" + ".tmp"):
         path = Path(made.folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)

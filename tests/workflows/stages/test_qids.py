@@ -2,18 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline import storage
 from tests.support.page_props import sql
-from tests.support.stages import DUMP, run_in_process
+from tests.support.stages import DUMP, run_in_process, run_of
 from workflows import BuildEntityVocab, BuildMentionTable, ExtractPages, FetchQids
 
 
 def test_it_comes_before_the_tables_where_a_file_or_a_wikis_name_gives_items(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"workdir": str(tmp_path)}
     for stage in (BuildEntityVocab, BuildMentionTable):
         for more, wanted in (
             ({}, False),
@@ -22,23 +20,26 @@ def test_it_comes_before_the_tables_where_a_file_or_a_wikis_name_gives_items(tmp
             ({"dump": "simplewiki", "page_props": "none"}, False),
             ({"page_props": "some.sql.gz"}, True),
         ):
-            assert ("FetchQids" in stage(**given, **more).requires()) is wanted, more
+            assert ("FetchQids" in stage(settings=run_of(tmp_path, corpus=more)).requires()) is wanted, more
 
 
 def test_what_cannot_be_read_is_told_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--page-props none: FetchQids has nothing to read"):
-        FetchQids(page_props="none", workdir=str(tmp_path)).check_needs()
-    with pytest.raises(ValueError, match=r"--page-props none.sql: no such file; wanted page_props.sql"):
-        _ = FetchQids(page_props="none.sql", workdir=str(tmp_path)).hash8
+    def of(file: object) -> FetchQids:
+        return FetchQids(settings=run_of(tmp_path, corpus={"page_props": str(file)}))
+
+    with pytest.raises(ValueError, match=r"corpus.page_props none: FetchQids has nothing to read"):
+        of("none").check_needs()
+    with pytest.raises(ValueError, match=r"corpus.page_props none.sql: no such file; wanted page_props.sql"):
+        _ = of("none.sql").hash8
     (tmp_path / "x.sql").write_bytes(b"<html>")
     with pytest.raises(ValueError, match=r"x\.sql: line 1: found b'<html>'"):
-        FetchQids(page_props=str(tmp_path / "x.sql"), workdir=str(tmp_path)).check_needs()
+        of(tmp_path / "x.sql").check_needs()
 
 
 @pytest.mark.slow
 def test_a_given_file_is_read_and_known_again_until_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "page_props.sql"
-    stage = FetchQids(dump=str(DUMP), page_props=str(path), workdir=str(tmp_path / "work"))
+    stage = FetchQids(settings=run_of(tmp_path / "work", corpus={"dump": str(DUMP), "page_props": str(path)}))
     path.write_bytes(sql([]))
     run_in_process(stage.clone(ExtractPages))
     extracted = stage.clone(ExtractPages)

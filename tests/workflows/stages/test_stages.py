@@ -7,8 +7,10 @@ import shutil
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,17 +27,20 @@ from tests.support.fine_tuned import pretrained
 from tests.support.forked import end
 from tests.support.killed import ended, family
 from tests.support.stages import (
-    BLOCK_SIZE,
     DUMP,
+    IN_BLOCKS,
     SEVERAL_BLOCKS,
+    changed,
     folders,
     manifests,
     run_forked,
     run_in_process,
     run_luigi,
+    run_of,
     start_forked,
     started,
     wait_for,
+    write_run,
 )
 from workflows import (
     BuildContexts,
@@ -50,12 +55,14 @@ from workflows import (
     FetchDump,
     FineTune,
     Pretrain,
+    PretrainRoberta,
     Report,
     ResolveLinks,
     RunAll,
 )
-from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
+from workflows.run.tables import TASKS
+from workflows.run.values import Run
 
 pytestmark = pytest.mark.slow
 
@@ -65,11 +72,22 @@ def written(workdir: Path) -> dict[str, int]:
     return {name: (folder / "manifest.json").stat().st_mtime_ns for name, folder in folders(workdir).items()}
 
 
+def run_on(dump: Path, workdir: object, **tables: Any) -> Run:
+    """A run on a dump, by one process."""
+    corpus = {"dump": str(dump), **tables.pop("corpus", {})}
+    return run_of(workdir, **tables, corpus=corpus, machine={"processes": 1, **tables.pop("machine", {})})
+
+
+def other(stage: RunAll, **tables: Any) -> RunAll:
+    """The same with other values in the run."""
+    return stage.clone(settings=changed(stage.settings, **tables))
+
+
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> RunAll:
     """All stages, run on the hand-written dump."""
     workdir = tmp_path_factory.mktemp("everything")
-    stage = RunAll(dump=str(DUMP), workdir=str(workdir), processes=1)
+    stage = RunAll(settings=run_on(DUMP, workdir))
     run_in_process(stage)
     return stage
 
@@ -126,8 +144,6 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
 def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     from transformers import LukeForMaskedLM, LukeTokenizer
 
-    from workflows import ExportHuggingFace
-
     folder = Path(everything.clone(ExportHuggingFace).folder) / "model"
     _, info = LukeForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert not info["missing_keys"]
@@ -151,9 +167,9 @@ def test_a_second_run_does_nothing(everything: RunAll) -> None:
     assert written(Path(everything.workdir)) == before
 
 
-def copied(everything: RunAll, target: Path, **parameters: object) -> RunAll:
+def copied(everything: RunAll, target: Path, **tables: Any) -> RunAll:
     shutil.copytree(everything.workdir, target, dirs_exist_ok=True)
-    return RunAll(dump=str(DUMP), workdir=str(target), processes=1, **parameters)
+    return RunAll(settings=replace(other(everything, **tables).settings, workdir=str(target)))
 
 
 @pytest.mark.smoke
@@ -194,7 +210,7 @@ def test_a_deleted_page_is_made_again_and_the_manifest_stays(everything: RunAll,
 
 
 def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path, vocab_size="6")
+    stage = copied(everything, tmp_path, corpus={"vocab_size": 6})
     before = {path.parent.name for path in tmp_path.glob("*/manifest.json")}
     run_in_process(stage)
     new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
@@ -203,16 +219,12 @@ def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_p
 
 
 def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: Path) -> None:
-    """A file and single values over it, from the run's own record to its export's card and the report."""
-    from workflows import ExportHuggingFace
-
-    path = tmp_path / "recipe.toml"
-    path.write_text("steps = 7\nlearning_rate = 3e-4\nbatch_size = 3\nmasked_words = 0.3\n")
-    workdir = tmp_path / "work"
-    shutil.copytree(everything.workdir, workdir)
-    values = {"recipe": str(path), "layers": 1, "phases": "all", "warmup_steps": 0, "workdir": str(workdir)}
-    values |= {"steps": "6"}
-    report = everything.clone(Report, tasks=("ner",), variants=("luke",), **values)
+    """From the run's own record to its export's card and the report."""
+    recipe = {"num_hidden_layers": 1, "phases": "all", "warmup_steps": 0, "steps": 6}
+    recipe |= {"learning_rate": 3e-4, "batch_size": 3, "masked_word_share": 0.3}
+    tuning = {"tasks": ("ner",), "variants": ("luke",)}
+    all_of_it = copied(everything, tmp_path / "work", pretraining={"recipe": recipe}, fine_tuning=tuning)
+    report = all_of_it.clone(Report)
     run_in_process(report)
     pretrain = next(stage for stage in report.upstream() if isinstance(stage, Pretrain))
     lines = [json.loads(line) for line in (Path(pretrain.folder) / "metrics.jsonl").read_text().splitlines()]
@@ -224,7 +236,7 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     assert f"Preset tiny with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
     assert f"Ours: preset tiny with {said}" in text.replace("\\_", "_")
     assert f"Pretrain, preset tiny with {said}" in text.replace("\\_", "_")
-    export = everything.clone(ExportHuggingFace, **values)
+    export = all_of_it.clone(ExportHuggingFace)
     run_in_process(export)
     assert type(export.requires()["Pretrain"]) is Pretrain
     assert export.requires()["Pretrain"].folder == pretrain.folder
@@ -236,25 +248,16 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     """By the preset small: what transformers reads is what was pretrained, and its answers are told in words."""
     from model.hf.__main__ import main
     from tests.support.fine_tuned import bert
-    from workflows import ExportHuggingFace
     from workflows.stages.report import answers_of
 
     bert(tmp_path / "bert")
-    (tmp_path / "recipe.toml").write_text("steps = 4\nwarmup_steps = 1\nbatch_size = 2\nmin_entities = 1\n")
     shutil.copytree(everything.workdir, tmp_path / "work")
-    values = {
-        "preset": "small",
-        "base_model": str(tmp_path / "bert"),
-        "recipe": str(tmp_path / "recipe.toml"),
-    }
+    recipe = {"steps": 4, "warmup_steps": 1, "batch_size": 2, "min_entities": 1}
     # The entities are those that are there already; a few pages are enough for held-out ones.
-    values |= {
-        "workdir": str(tmp_path / "work"),
-        "vocab_size": 10_000,
-        "missing_pages": "in",
-        "held_out": 0.3,
-    }
-    export = everything.clone(ExportHuggingFace, **values)
+    corpus = {"vocab_size": 10_000, "missing_pages": "in", "held_out": 0.3}
+    values = {"base_model": str(tmp_path / "bert"), **recipe}
+    run = run_on(DUMP, tmp_path / "work", preset="small", corpus=corpus, pretraining=values)
+    export = ExportHuggingFace(settings=run)
     run_in_process(export)
     assert main(["check", str(Path(export.folder) / "model")]) == 0
     card = (Path(export.folder) / "model" / "README.md").read_text()
@@ -277,15 +280,13 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
 
 @pytest.mark.smoke
 def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
-    other = Pretrain(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
-    assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
-    assert other.clone(BuildSequences).complete()
-    assert not other.complete()
+    seeded = other(everything, pretraining={"seed": 7}).clone(Pretrain)
+    assert seeded.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
+    assert seeded.clone(BuildSequences).complete()
+    assert not seeded.complete()
 
 
 def test_a_lite_export_stands_beside_the_whole_one(everything: RunAll) -> None:
-    from workflows import ExportHuggingFace
-
     whole, lite = (everything.clone(ExportHuggingFace, lite=lite) for lite in (False, True))
     assert whole.complete()
     assert not lite.complete()
@@ -298,7 +299,7 @@ def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
     dump = tmp_path / "dump.xml"
     content = (DATA / "wiki-40.xml").read_bytes()
     dump.write_bytes(content)
-    stage = ExtractPages(dump=str(dump), workdir=str(tmp_path / "work"), processes=1)
+    stage = ExtractPages(settings=run_on(dump, tmp_path / "work"))
     run_in_process(stage)
     first = stage.manifest()
     for time_of_change, text, expected_change in (
@@ -331,14 +332,10 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
     workdir = str(tmp_path / "w [1]{a,b}*")
     facts = {}
     for profile in ("fixed", "paper"):
-        stage = BuildSequences(
-            dump=str(DUMP),
-            workdir=workdir,
-            scratch=str(tmp_path / "scratch"),  # Spark ends the name of a folder at a comma
-            processes=1,
-            profile=profile,
-            tokenizer=tokenizer,
-        )
+        given = {"corpus": {"profile": profile}, "sequences": {"tokenizer": tokenizer}}
+        # Spark ends the name of a folder at a comma.
+        run = run_on(DUMP, workdir, **given, machine={"scratch": str(tmp_path / "scratch")})
+        stage = BuildSequences(settings=run)
         run_in_process(stage)
         facts[profile] = stage.manifest()
     assert facts["fixed"].facts["word_vocab_size"] == 50265
@@ -356,7 +353,7 @@ def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) ->
     released = tmp_path / "released.tsv"
     shuffled = [*titles[:3], "Not of this dump", *reversed(titles[3:])]
     released.write_text("".join(f"{title}\t7\n" for title in shuffled))
-    given = stage.clone(BuildEntityVocab, entity_vocab=str(released))
+    given = other(stage, corpus={"entity_vocab": str(released)}).clone(BuildEntityVocab)
     run_in_process(given)
     vocab, own = EntityVocab.load(given.folder), EntityVocab.load(built.folder)
     assert vocab.titles == tuple(shuffled)
@@ -373,32 +370,29 @@ def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("table", "field", "value", "message"),
     [
-        ({"entity_vocab": "{}/no.tsv"}, r"--entity-vocab .*no\.tsv: cannot be read \(No such file"),
-        ({"entity_vocab": "{}"}, r"--entity-vocab .*entity_vocab\.parquet: cannot be read \(No such file"),
-        ({"sentence_splitter": "nltk"}, "sentence splitter nltk: wanted sentencex or module:function"),
-        ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
+        ("corpus", "entity_vocab", "{}/no.tsv", r"corpus.entity_vocab .*no\.tsv: cannot be read \(No such file"),
+        ("corpus", "entity_vocab", "{}", r"corpus.entity_vocab .*entity_vocab\.parquet: cannot be read \(No such"),
+        ("sequences", "sentence_splitter", "nltk", "sentence splitter nltk: wanted sentencex or module:function"),
+        ("sequences", "max_words", 2, "max_words: found 2, wanted at least 3"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_said_before_anything_runs(
-    tmp_path: Path, parameters: dict[str, str | int], message: str
+    tmp_path: Path, table: str, field: str, value: str | int, message: str
 ) -> None:
-    given = {
-        name: value.format(tmp_path) if isinstance(value, str) else value
-        for name, value in parameters.items()
-    }
-    stage = RunAll(dump=str(DUMP), workdir=str(tmp_path / "work"), processes=1, **given)
+    given = {table: {field: value.format(tmp_path) if isinstance(value, str) else value}}
+    stage = RunAll(settings=run_on(DUMP, tmp_path / "work", **given))
     with pytest.raises(ValueError, match=message):
         stage.check_machine()
 
 
 @pytest.mark.parametrize(
-    ("table", "reader", "parameters"),
-    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildContexts, {"held_out": 0.3})],
+    ("table", "reader", "values"),
+    [("pages", BuildEntityVocab, {"vocab_size": 6}), ("paragraphs", BuildContexts, {"held_out": 0.3})],
 )
 def test_a_changed_bit_in_a_part_is_noticed(
-    everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], parameters: dict[str, object]
+    everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], values: dict[str, object]
 ) -> None:
     """Its size is the same, and its footer is whole: only the checksum of its pages tells."""
     stage = copied(everything, tmp_path)
@@ -407,14 +401,14 @@ def test_a_changed_bit_in_a_part_is_noticed(
     content[len(content) // 3] ^= 1
     part.write_bytes(content)
     with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
-        stage.clone(reader, **parameters).run()
+        other(stage, corpus=values).clone(reader).run()
 
 
 @pytest.mark.parametrize(
-    ("reader", "parameters", "message"),
+    ("reader", "values", "message"),
     [
         (BuildEntityVocab, {"entity_vocab": "other.tsv"}, "none of its 4 entities is a page of .*; is it another"),
-        (BuildSequences, {"held_out": 1}, r"--held-out 1.0: all \d+ sequences are held out"),
+        (BuildSequences, {"held_out": 1.0}, r"corpus.held_out 1.0: all \d+ sequences are held out"),
     ],
 )  # fmt: skip
 def test_what_leaves_nothing_is_refused(
@@ -422,14 +416,14 @@ def test_what_leaves_nothing_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     reader: type[Stage],
-    parameters: dict[str, object],
+    values: dict[str, object],
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     stage = copied(everything, tmp_path)
     (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
     with pytest.raises(ValueError, match=message):
-        stage.clone(reader, **parameters).run()
+        other(stage, corpus=values).clone(reader).run()
 
 
 def failing(text: str, language: str) -> list[tuple[int, int]]:
@@ -447,7 +441,8 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
     everything: RunAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT)]))
-    stage = copied(everything, tmp_path).clone(BuildSequences, sentence_splitter=f"{__name__}:failing")
+    given = {"sentence_splitter": f"{__name__}:failing"}
+    stage = copied(everything, tmp_path, sequences=given).clone(BuildSequences)
     run_in_process(stage)
     assert stage.manifest().rows["sequences"] > 0
     lost = [
@@ -460,16 +455,19 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
     assert re.search(rf"{__name__}:\d+ failing$", lost[0]["traceback"])
     assert f"page {lost[0]['page_id']}: KeyError: " in caplog.text
     assert lost[0]["traceback"] in caplog.text
-    stage = stage.clone(sentence_splitter=f"{__name__}:always_failing")
-    with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* --max-rejected 0.001 allows"):
+    given = {"sentence_splitter": f"{__name__}:always_failing"}
+    stage = stage.clone(settings=changed(stage.settings, sequences=given))
+    with pytest.raises(
+        ValueError, match=r"pages .* were dropped .*KeyError.* corpus.max_rejected 0.001 allows"
+    ):
         stage.run()
 
 
 def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
     """All sequences are there, each page's in one part, and what is held out depends on the page alone."""
-    stage = copied(everything, tmp_path, held_out=0.3).clone(BuildSequences)
+    stage = copied(everything, tmp_path, corpus={"held_out": 0.3}).clone(BuildSequences)
     run_in_process(stage)
-    none = copied(everything, tmp_path, held_out=0).clone(BuildSequences)
+    none = copied(everything, tmp_path, corpus={"held_out": 0}).clone(BuildSequences)
     run_in_process(none)
 
     def rows(stage: BuildSequences, part: str) -> list[dict[str, object]]:
@@ -488,7 +486,7 @@ def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
 
 def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path) -> None:
     """Each link of a page once, as ResolveLinks has it."""
-    stage = copied(everything, tmp_path, held_out=0.3).clone(BuildDocuments)
+    stage = copied(everything, tmp_path, corpus={"held_out": 0.3}).clone(BuildDocuments)
     run_in_process(stage)
     found: Counter[tuple[int, str, str]] = Counter()
     for line in (Path(stage.folder) / "held_out.jsonl").read_text().splitlines():
@@ -510,7 +508,7 @@ def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path
 
 
 def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path / "work", held_out=0.3).clone(BuildLinkedSentences)
+    stage = copied(everything, tmp_path / "work", corpus={"held_out": 0.3}).clone(BuildLinkedSentences)
     run_in_process(stage)
     extracted = stage.clone(ExtractPages)
     paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
@@ -521,12 +519,11 @@ def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, t
     for name in corpus_of_sentences.FILES.values():
         assert (Path(stage.folder) / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     pretrained(tmp_path)
-    of_links = FineTune(
-        workdir=stage.workdir, data=stage.folder, weights=str(tmp_path / "weights"),
-        tokenizer=str(tmp_path / "tokenizer"), task_preset="tiny", device="cpu",
-    )  # fmt: skip
-    of_names = FineTune(workdir=stage.workdir, data=str(ROOT / "examples/ner"), weights=of_links.folder, device="cpu",
-        task_preset="tiny")  # fmt: skip
+    common = {"preset": "tiny", "data": {"ner": stage.folder}, "weights": {"luke": str(tmp_path / "weights")}}
+    given = {"sequences": {"tokenizer": str(tmp_path / "tokenizer")}, "machine": {"device": "cpu"}}
+    of_links = FineTune(settings=run_of(stage.workdir, fine_tuning=common, **given))
+    common |= {"data": {}, "weights": {"luke": of_links.folder}}
+    of_names = FineTune(settings=run_of(stage.workdir, fine_tuning=common, machine={"device": "cpu"}))
     for each in (of_links, of_names):
         run_in_process(each)
     labels = [
@@ -539,7 +536,7 @@ def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, t
 @pytest.fixture(scope="module")
 def with_held_out(everything: RunAll, tmp_path_factory: pytest.TempPathFactory) -> RunAll:
     """The same with pages that are held out."""
-    stage = copied(everything, tmp_path_factory.mktemp("held-out"), held_out=0.3)
+    stage = copied(everything, tmp_path_factory.mktemp("held-out"), corpus={"held_out": 0.3})
     run_in_process(stage)
     return stage
 
@@ -548,7 +545,6 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
     """The file of commonest labels against the mention table's rows, and what evaluation makes of it."""
     from pipeline.sequences.commonest import COMMONEST
     from pipeline.sequences.tokenizer import WordTokenizer
-    from workflows import PretrainRoberta
 
     stage = with_held_out
     built, mentions = stage.clone(BuildSequences), stage.clone(BuildMentionTable)
@@ -610,7 +606,7 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
         for of, name in ((Pretrain, ""), (ExportHuggingFace, "model"))
     ]
     assert told[0] == told[1]
-    assert told[0]["max_words"] == stage.clone(BuildSequences).named_max_words
+    assert told[0]["max_words"] == stage.settings.sequences.max_words
     page = (Path(stage.clone(Report).folder) / "index.html").read_text()
     assert "What LUKE says of some held-out mentions" in page
     content = json.loads((Path(stage.clone(Report).folder) / "results.json").read_text())
@@ -646,17 +642,19 @@ def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -
 def test_the_line_of_a_pretraining_has_its_steps_in_full(tmp_path: Path) -> None:
     last = {"step": 3_600, "masked_entity_loss": 0.9538, "held_out_known_entity_top_1": 0.8704}
     manifest = storage.Manifest("Pretrain", 1, {}, {}, (), facts={"last": last})
-    line = Pretrain(workdir=str(tmp_path)).headline(manifest)
+    line = Pretrain(settings=run_of(tmp_path)).headline(manifest)
     assert line == "step 3,600, masked_entity_loss 0.954, held_out_known_entity_top_1 0.87"
 
 
 def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:
     dump = tmp_path / "dump.xml"
     dump.write_text((DATA / "wiki-40.xml").read_text().replace("</text>", "\n* Short.\n* Brief.</text>"))
-    stage = BuildSequences(dump=str(dump), workdir=str(tmp_path), processes=1, max_dropped_sentences=0)
+    stage = BuildSequences(settings=run_on(dump, tmp_path, sequences={"max_dropped_sentences": 0}))
     for below in stage.requires().values():
         run_in_process(below)
-    with pytest.raises(ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences"):
+    with pytest.raises(
+        ValueError, match=r"sentences .* were dropped .*too_short.* sequences.max_dropped_sentences"
+    ):
         stage.run()
     assert not stage.output().exists()
 
@@ -703,20 +701,18 @@ def test_a_kill_in_each_stage_costs_only_time(corpus: Path, tmp_path: Path) -> N
         assert has_blocks(workdir, pattern, half)
         kept |= {path: path.stat().st_mtime_ns for path in workdir.glob(pattern)}
     for finish in (BuildSequences, BuildMentionTable, BuildContexts):
-        run_in_process(
-            finish(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=2)
-        )
+        run_in_process(finish(settings=run_of(workdir, corpus=IN_BLOCKS, machine={"processes": 2})))
     assert manifests(workdir) == manifests(corpus)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
 def test_sigkill_in_pretraining_ends_with_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text("steps = 12\nwarmup_steps = 1\nbatch_size = 4\ncheckpoint_every = 2\n")
+    recipe = {"steps": 12, "warmup_steps": 1, "batch_size": 4, "checkpoint_every": 2}
     workdirs = [tmp_path / "whole", tmp_path / "broken"]
     for workdir, run in zip(workdirs, (run_luigi, run_forked), strict=True):
         shutil.copytree(corpus, workdir)
-        command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1, "--recipe", recipe]
+        write_run(workdir, corpus=IN_BLOCKS, pretraining=recipe, machine={"processes": 1})
+        command = ["Pretrain", "--workdir", workdir]
         if workdir.name == "broken":
             process = start_forked(*command, cwd=tmp_path, said=tmp_path / "said.txt")
             wait_for(lambda: bool(list(tmp_path.glob("broken/pretrain-*/checkpoints/step-*"))), process)

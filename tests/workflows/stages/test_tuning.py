@@ -16,16 +16,19 @@ from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
 from tests.support.fine_tuned import QUICK, finetune
 from tests.support.grid import experiments, run_here
+from tests.support.stages import run_of
 from workflows import FineTune, FineTuneGrid, Tune, TunedFineTune
 from workflows.engines import workers as cells
+from workflows.run.values import Run
 from workflows.stages.tuning import BEST, TRIALS
 
-LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
-GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "2"}
+GRID = {"learning_rates": (1e-3, 1e-5), "batch_sizes": (8, 64), "epoch_counts": (2,)}
+ONE = {"learning_rates": (1.0,), "batch_sizes": (1,), "epoch_counts": (1,)}
+Tables = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def toml(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return experiments(tmp_path_factory.mktemp("weights"))
 
 
@@ -37,10 +40,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(task.PRESETS, "tiny", QUICK)
 
 
-def tune(workdir: Path, toml: str, **changes: Any) -> Tune:
-    settings: dict[str, Any] = {"task": "relation_classification", "device": "cpu"} | GRID
-    settings["task_preset"] = "tiny"
-    return Tune(workdir=str(workdir), experiments=toml, **(settings | changes))
+def run_with(workdir: Path, tables: Tables, **tuning: Any) -> Run:
+    return run_of(workdir, **{**tables, "fine_tuning": {**tables["fine_tuning"], **GRID, **tuning}})
+
+
+def tune(workdir: Path, tables: Tables, **tuning: Any) -> Tune:
+    return Tune(settings=run_with(workdir, tables, **tuning), task="relation_classification")
 
 
 def test_the_grid_is_the_papers(tmp_path: Path) -> None:
@@ -49,19 +54,19 @@ def test_the_grid_is_the_papers(tmp_path: Path) -> None:
         {"learning_rate": rate, "batch_size": size, "epochs": count}
         for rate, size, count in itertools.product(rates, sizes, epochs)
     ]
-    assert Tune(workdir=str(tmp_path)).settings() == expected
+    assert Tune(settings=run_of(tmp_path)).grid() == expected
     for task in ("entity_typing", "relation_classification", "ner", "cloze_qa"):
         paper = fine_tuning(task)
         names = {"learning_rate": "Learning rate", "batch_size": "Batch size", "epochs": "Training epochs"}
         assert {name: paper[row] for name, row in names.items()} in expected
 
 
-def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
+def test_the_best_on_dev_wins(tmp_path: Path, tables: Tables) -> None:
     """Against plain fine-tunings of each setting, one after another."""
-    stage = tune(tmp_path / "work", toml)
+    stage = tune(tmp_path / "work", tables)
     stage.run()
     scores = []
-    for number, setting in enumerate(stage.settings()):
+    for number, setting in enumerate(stage.grid()):
         given = dict.fromkeys(("weights", "tokenizer"), stage.given_weights()) | {
             "task": stage.task,
             "seed": 42,
@@ -70,18 +75,18 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
         metrics = finetune(tmp_path, tmp_path / str(number), hyperparameters, **given)
         scores.append(metrics["dev"]["f1"])
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
-    assert [row["setting"] for row in rows] == stage.settings()
+    assert [row["setting"] for row in rows] == stage.grid()
     assert [row["dev_f1"] for row in rows] == scores
     assert len(set(scores)) > 1, "or nothing is compared"
     best = json.loads((Path(stage.folder) / BEST).read_text())
-    assert best["setting"] == stage.settings()[scores.index(max(scores))]
+    assert best["setting"] == stage.grid()[scores.index(max(scores))]
     assert (best["metric"], best["dev"]) == ("f1", max(scores))
     assert "test" not in (Path(stage.folder) / TRIALS).read_text()
     assert not list((tmp_path / "work").glob("finetune-*/model.safetensors"))
 
 
 def test_a_search_that_was_stopped_goes_on(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
     run = FineTune.run
@@ -95,10 +100,10 @@ def test_a_search_that_was_stopped_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(FineTune, "run", count)
         with pytest.raises(KeyboardInterrupt):
-            tune(tmp_path, toml).run()
+            tune(tmp_path, tables).run()
     before = {folder: (Path(folder) / "manifest.json").stat().st_mtime_ns for folder in done}
     luigi.Task.clear_instance_cache()
-    again = tune(tmp_path, toml)
+    again = tune(tmp_path, tables)
     again.run()
     assert again.complete()
     assert {folder: (Path(folder) / "manifest.json").stat().st_mtime_ns for folder in done} == before
@@ -116,11 +121,11 @@ def fail_for(rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_that_fail_are_listed_and_tried_again(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         fail_for((1e-3,), patch)
-        stage = tune(tmp_path, toml)
+        stage = tune(tmp_path, tables)
         stage.run()
         assert stage.complete(), "for this run"
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
@@ -128,30 +133,29 @@ def test_settings_that_fail_are_listed_and_tried_again(
     assert json.loads((Path(stage.folder) / BEST).read_text())["setting"]["learning_rate"] == 1e-5
     assert (stage.manifest().rows, stage.manifest().drops) == ({"finished": 2}, {"failed": 2})
     luigi.Task.clear_instance_cache()
-    again = tune(tmp_path, toml)
+    again = tune(tmp_path, tables)
     assert not again.complete()
     again.run()
     assert again.manifest().rows == {"finished": 4}
     luigi.Task.clear_instance_cache()
-    assert tune(tmp_path, toml).complete()
+    assert tune(tmp_path, tables).complete()
 
 
 def test_a_search_without_any_result_fails(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_for((1e-3, 1e-5), monkeypatch)
     with pytest.raises(ValueError, match="all 4 fine-tunings failed, the first: too little memory"):
-        tune(tmp_path, toml).run()
+        tune(tmp_path, tables).run()
 
 
-def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
-    settings: dict[str, Any] = {"workdir": str(tmp_path), "experiments": toml, "device": "cpu"}
-    settings |= {"task_preset": "tiny", **GRID}
-    tasks = "relation_classification,extractive_qa"
-    grid = FineTuneGrid(tasks=tasks, variants="luke", seeds="1,2", tuned=True, **settings)
+def test_the_next_run_takes_the_best_setting(tmp_path: Path, tables: Tables) -> None:
+    asked = {"tasks": ("relation_classification", "extractive_qa"), "variants": ("luke",), "seeds": (1, 2)}
+    run = run_with(tmp_path, tables, **asked, tuned=True)
+    grid = FineTuneGrid(settings=run)
     grid.run()
     (search,) = grid.tunes()
-    assert search.folder == tune(tmp_path, toml).folder, (
+    assert search.folder == tune(tmp_path, tables).folder, (
         "one for both seeds, and none for SQuAD, as in the paper"
     )
     best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
@@ -162,22 +166,20 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
         assert {name: found[name] for name in best} == best
         assert found["patience"] == 0
     assert records[2]["preset"] == "tiny"
-    alone = TunedFineTune(task="relation_classification", seed=1, **settings)
+    alone = TunedFineTune(settings=run, task="relation_classification", seed=1)
     assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
     assert alone.complete()
 
 
 def test_a_search_that_fails_stops_only_its_own_cells(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any, **keywords: Any) -> Any:
         raise ValueError("no luck")
 
     monkeypatch.setattr(ner, "featurize", fail)
-    grid = FineTuneGrid(
-        workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True, task_preset="tiny",
-        tasks="ner,entity_typing", variants="luke", seeds="1", **dict.fromkeys(LISTS, "1"),
-    )  # fmt: skip
+    asked = {"tasks": ("ner", "entity_typing"), "variants": ("luke",), "seeds": (1,), "tuned": True}
+    grid = FineTuneGrid(settings=run_with(tmp_path, tables, **ONE, **asked))
     grid.run()
     records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
     assert [(cell["state"], cell["reason"]) for cell in records] == [
@@ -187,23 +189,22 @@ def test_a_search_that_fails_stops_only_its_own_cells(
 
 
 def test_a_search_that_finds_nothing_right_fails(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless it is allowed, or tiny."""
     monkeypatch.setattr(results, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
     for task in TASKS.values():
         monkeypatch.setitem(task.PRESETS, "base", QUICK)
-    one = dict.fromkeys(LISTS, "1")
     with pytest.raises(ValueError, match="no setting has any f1 on dev, and none is the best; try higher"):
-        tune(tmp_path, toml, task_preset="base", **one).run()
-    tune(tmp_path, toml, task_preset="base", allow_no_predictions=True, **one).run()
+        tune(tmp_path, tables, preset="base", **ONE).run()
+    tune(tmp_path, tables, preset="base", allow_no_predictions=True, **ONE).run()
 
 
-def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Path) -> None:
+def test_early_stopping(monkeypatch: pytest.MonkeyPatch, tables: Tables, tmp_path: Path) -> None:
     """Scores on dev as given; training ends once `patience` epochs in a row were no better than the best."""
 
     given = [0.1, 0.3, 0.2, 0.3, 0.4, 0.2, 0.1, 0.5]
-    weights = Path(toml).parent / "luke" / "weights"
+    weights = Path(tables["fine_tuning"]["weights"]["luke"])
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
         monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
@@ -232,33 +233,9 @@ def test_a_learning_rate_changes_the_classifiers_in_proportion() -> None:
     assert same.head_learning_rate == same.learning_rate == 3e-5
 
 
-def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml: str) -> None:
-    settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "tiny", **GRID}
-    one = {"task": "ner", "variant": "roberta"}
-    search = Tune(**one, tuning_patience=3, **settings)
-    settings["tuning_patience"] = 3
-    assert TunedFineTune(seed=7, **one, **settings).requires()["Tune"].folder == search.folder
-    grid = FineTuneGrid(tasks="ner", variants="roberta", tuned=True, **settings)
-    assert [each.folder for each in grid.tunes()] == [search.folder]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("learning_rates", "1e-5,x", r"--learning-rates 1e-5,x: wanted a number above 0, as 1e-5; several"),
-        ("learning_rates", "1e-5,1e-5", r"--learning-rates .*several with commas between them, each once"),
-        ("learning_rates", "auto", r"--learning-rates auto: wanted a number above 0, as 1e-5; several"),
-        ("learning_rates", "0", r"--learning-rates 0: wanted a number above 0"),
-        ("batch_sizes", "", r"--batch-sizes : wanted a whole number, 1 or more"),
-        ("epoch_counts", "2, 0", r"--epoch-counts 2, 0: wanted a whole number, 1 or more"),
-    ],
-)
-def test_lists(name: str, value: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Tune(**{name: value})
-
-
-def test_lists_keep_their_order_and_come_back_from_text() -> None:
-    stage = Tune(learning_rates="3e-5, 1e-5")
-    assert stage.learning_rates == (3e-5, 1e-5)
-    assert Tune.from_str_params(stage.to_str_params()) == stage
+def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, tables: Tables) -> None:
+    one, asked = {"task": "ner", "variant": "roberta"}, {"tasks": ("ner",), "variants": ("roberta",)}
+    run = run_with(tmp_path, tables, **asked, tuned=True, tuning_patience=3)
+    search = Tune(settings=run, **one)
+    assert TunedFineTune(settings=run, seed=7, **one).requires()["Tune"].folder == search.folder
+    assert [each.folder for each in FineTuneGrid(settings=run).tunes()] == [search.folder]

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
+from model.presets import over
 from pipeline import schemas, storage
 from pipeline.dump.pages import read_site_info
 from pipeline.lookup.contexts import ContextTable
@@ -24,7 +25,7 @@ from tests.support import DATA, oracle_contexts
 from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer
 from tests.support.oracle_tables import Pages, Row
-from tests.support.stages import run_in_process
+from tests.support.stages import IN_BLOCKS, run_in_process, run_of
 from workflows import (
     BuildContexts,
     BuildEntityVocab,
@@ -35,24 +36,25 @@ from workflows import (
     ResolveRedirects,
 )
 from workflows.base.stage import Stage
+from workflows.run.tables import Corpus
 
 pytestmark = pytest.mark.slow
 
 REAL = "enwiki-2016-206"
-TIGHT: dict[str, Any] = {"vocab_size": "8", "missing_pages": "in", "max_words": 48, "held_out": 0.3}
+TIGHT = {"corpus": {"vocab_size": 8, "missing_pages": "in", "held_out": 0.3}, "sequences": {"max_words": 48}}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A dump, the parameters of the stages, and the reasons for which something has to be dropped."""
+    """A dump, values of the run, and the reasons for which something has to be dropped."""
 
     dump: str
     profile: str
     drops: frozenset[str]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.dump}-{self.profile}{'-tight' if self.parameters else ''}"
+        return f"{self.dump}-{self.profile}{'-tight' if self.values else ''}"
 
 
 NO_LINKS = frozenset({"sentences:no_links", "sequences:no_links"})
@@ -89,15 +91,14 @@ class Made:
 
     @cached_property
     def vocab(self) -> list[Row]:
-        settings = {"missing_pages": self.given["missing_pages"]}
-        size = 10_000 if self.given["vocab_size"] == "auto" else int(self.given["vocab_size"])
-        elsewhere = read_site_info(str(self.given["dump"])).other_prefixes
-        return oracle.build_vocab(self.pages, self.titles, size=size, elsewhere=elsewhere, **settings)
+        given = {"size": self.corpus.vocab_size, "missing_pages": self.corpus.missing_pages}
+        elsewhere = read_site_info(self.corpus.dump).other_prefixes
+        return oracle.build_vocab(self.pages, self.titles, elsewhere=elsewhere, **given)
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The parameters of the stages, defaults included."""
-        return self.stages[BuildMentionTable].param_kwargs | self.stages[BuildSequences].param_kwargs
+    def corpus(self) -> Corpus:
+        """The values of the run for the corpus."""
+        return self.stages[BuildSequences].settings.corpus
 
 
 @pytest.fixture(scope="module")
@@ -110,22 +111,14 @@ def workdir(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
 def made(request: pytest.FixtureRequest, workdir: Path) -> Made:
     case = request.param
     # Blocks are small enough for every table to have several files.
-    settings = {"dump": str(DATA / "wiki-40.xml"), "block_size": "4096", "tokenizer": ""}
+    corpus: dict[str, Any] = {**IN_BLOCKS, "profile": case.profile}
+    sequences: dict[str, Any] = {"max_dropped_sentences": 1}
     if case.dump == REAL:
         data = request.getfixturevalue("shared") / "data"
-        settings = {
-            "dump": str(data / "wikipedia" / f"{REAL}.xml.bz2"),
-            "block_size": str(512 << 10),
-            "tokenizer": str(data / "roberta-tokenizer"),
-        }
-    parameters = {
-        **settings,
-        **case.parameters,
-        "workdir": str(workdir),
-        "processes": 1,
-        "profile": case.profile,
-        "max_dropped_sentences": 1,
-    }
+        corpus |= {"dump": str(data / "wikipedia" / f"{REAL}.xml.bz2"), "block_size": 512 << 10}
+        sequences["tokenizer"] = str(data / "roberta-tokenizer")
+    tables = over({"corpus": corpus, "sequences": sequences}, case.values)
+    run = run_of(workdir, **tables, machine={"processes": 1})
     kinds = (
         ExtractPages,
         ResolveRedirects,
@@ -134,10 +127,7 @@ def made(request: pytest.FixtureRequest, workdir: Path) -> Made:
         BuildMentionTable,
         BuildSequences,
     )
-    stages = {}
-    for kind in kinds:
-        names = kind.get_param_names(include_significant=True)
-        stages[kind] = kind(**{name: value for name, value in parameters.items() if name in names})
+    stages = {kind: kind(settings=run) for kind in kinds}
     run_in_process(stages[BuildSequences])
     run_in_process(stages[BuildMentionTable])
     return Made(case, stages)
@@ -252,7 +242,7 @@ def test_contexts(made: Made) -> None:
     assert len(paths) > 1 or made.case.dump == REAL
     assert all(pq.read_schema(path) == schemas.CONTEXTS.schema for path in paths)
     found = parquet_rows(paths, "title")
-    expected = oracle_contexts.contexts(made.pages, made.titles, held_out=made.given["held_out"])
+    expected = oracle_contexts.contexts(made.pages, made.titles, held_out=made.corpus.held_out)
     weights, wanted = ([row.pop("weights") for row in rows] for rows in (found, deepcopy(expected.rows)))
     assert [*map(len, weights)] == [*map(len, wanted)]
     assert_allclose([*chain(*weights)], [*chain(*wanted)], rtol=1e-6)
@@ -315,7 +305,7 @@ def test_sequences(made: Made) -> None:
         manifest.facts["language"],
         made.case.profile,
         **stage.limits(),
-        held_out=made.given["held_out"],
+        held_out=made.corpus.held_out,
     )
     expected = [maker.block(block) for block in made.pages.blocks]
     for part in ("sequences", "held_out"):

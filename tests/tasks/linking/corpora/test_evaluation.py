@@ -301,7 +301,7 @@ def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: 
     (tmp_path / "pages").mkdir()
     write(tmp_path / "pages/gold.jsonl", [each for each in read(work / "gold.jsonl") if each["id"] != "note"])
     path = tmp_path / "pages/gold.jsonl"
-    with pytest.raises(ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are"):
+    with pytest.raises(ValueError, match=r"^linking.gold .*gold.jsonl: the ids of all 2 documents are"):
         evaluation.build(str(tmp_path), linker, settings._replace(gold=path))
     result = evaluation.build(str(tmp_path / "nothing"), linker, asked(work))
     assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"calibrated_by": 0, "sets": []}

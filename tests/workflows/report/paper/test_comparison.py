@@ -18,6 +18,7 @@ from tests.support.compared import HOSTILE, cell
 from tests.support.fine_tuned import QUICK
 from tests.support.grid import experiments, run_here
 from tests.support.properties import given, st
+from tests.support.stages import run_of
 from workflows import FineTuneGrid
 from workflows.engines import workers as cells
 from workflows.report.paper.caveats import (
@@ -428,9 +429,9 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """What the stage writes is what is read here, data and weights that are not there included."""
     monkeypatch.setattr(cells, "run", run_here)
     monkeypatch.setitem(TASKS["ner"].PRESETS, "tiny", replace(QUICK, epochs=1))
-    toml = experiments(tmp_path, tasks=["ner"], weights=["luke"])
-    settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
-    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, task_preset="tiny", **settings)
+    tables = experiments(tmp_path, tasks=["ner"], weights=["luke"])
+    tables["fine_tuning"] |= {"tasks": ["ner", "cloze_qa"], "variants": ["luke", "roberta"], "seeds": [1, 2]}
+    grid = FineTuneGrid(settings=run_of(tmp_path / "work", **tables))
     grid.run()
     compared = compare(json.loads((Path(grid.folder) / EXPERIMENTS).read_text())["cells"])
     ours = row_of(compared, 3, "LUKE").ours
@@ -438,13 +439,13 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ours.figures[0].seeds == 2
     assert ours.marks == (OTHER_DATA, TINY_SIZE, OTHER_SETTINGS)
     assert ours.figures[0].difference is None
-    assert ours.made_with == "ner; luke/weights"
+    assert ours.made_with == "ner; weights"
     assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
     assert row_of(compared, 4, "LUKE").ours.figures[0].text == "no data"
     rates = next(row for row in compared.settings[2].rows if row.name == "Learning rate")
     assert rates.ours[2] != "-"
-    assert r"\[data\] names no folder for cloze\_qa" in markdown_of(compared)
-    assert "[data] names no folder for cloze_qa" in page_of(compared)
+    assert r"data.cloze\_qa is none: the task has no data" in markdown_of(compared)
+    assert "data.cloze_qa is none: the task has no data" in page_of(compared)
 
 
 # All experiments

@@ -24,11 +24,11 @@ def rows(table):
     return {row.name: row for row in table.rows}
 
 
-def pretraining(preset, max_words=512, **flags):
+def pretraining(preset, max_words=512, **values):
     used = {}
     for stage, entities in STAGES.items():
         base_model = "roberta-base" if preset in AROUND_A_BASE else SCRATCH
-        configuration = choose(preset, flags=flags, entities=entities, base_model=base_model)
+        configuration = choose(preset, values, entities=entities, base_model=base_model)
         start = configuration.recipe.start_of_entities(
             base_model=base_model, profile="fixed"
         )  # as a run resolves it
@@ -98,9 +98,8 @@ def test_what_a_demo_uses_is_marked() -> None:
 
 
 def test_what_a_recipe_changes_is_named_and_marked() -> None:
-    found = tables(
-        [], pretraining("large", steps=300, warmup_steps=9, batch_size=64, masked_words=0.3, layers=3)
-    )
+    recipe = {"masked_word_share": 0.3, "num_hidden_layers": 3}
+    found = tables([], pretraining("large", steps=300, warmup_steps=9, batch_size=64, **recipe))
     note = found[9].notes[0]
     assert note.startswith(
         "Ours: preset large with num_hidden_layers 3, steps 150/150, warmup_steps 9/9, batch_size 64, "

@@ -36,7 +36,7 @@ from tests.support import DATA
 from tests.support.contexts import write_context_table
 from tests.support.mentions import Table, pages_of_dump, write_mentions
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer
-from tests.support.stages import run_in_process
+from tests.support.stages import run_in_process, run_of
 from workflows import BuildSequences, ExtractPages, LinkDocuments
 from workflows.stages.linking.documents import check_ner
 
@@ -100,6 +100,13 @@ def link(
     settings = replace(SETTINGS, mentions=str(mentions), **changes)
     run = Here(DocumentLinker, folder)
     return linking.build(run, str(folder), str(documents), settings, block_bytes=size, max_rejected=rejected)
+
+
+def stage_of(work: Path, texts: object, table: object = "", size: Any = "auto", **linking: Any) -> Any:
+    """The stage LinkDocuments in a work directory, by two processes, with the values of [linking]."""
+    linking |= {"documents": str(texts), "mentions": str(table)}
+    tables = {"corpus": {"block_size": size}, "machine": {"processes": 2}}
+    return LinkDocuments(settings=run_of(work, linking=linking, **tables))
 
 
 def rows(folder: Path, result: storage.Result, table: str) -> list[dict[str, Any]]:
@@ -170,17 +177,17 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
 
     with pytest.raises(ValueError, match=r"calibration\.json: made for contexts \w+, used with none"):
         link(folder, mentions, tmp_path / "other", calibration=str(calibration))
-    stage = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
-    stages = [LinkDocuments(**stage, **some) for some in ({}, {"contexts": contexts}, chosen)]
+    stages = [stage_of(tmp_path, folder, mentions, **some) for some in ({}, {"contexts": contexts}, chosen)]
     assert len({each.folder for each in stages}) == 3
-    run_in_process(chosen_stage := LinkDocuments(**stage, **chosen, processes=1))
-    assert chosen_stage.manifest().rows == everything.rows
-    with pytest.raises(ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted the folder of"):
-        LinkDocuments(**stage, contexts=str(mentions)).check()
-    with pytest.raises(ValueError, match=r"^--contexts nowhere/manifest\.json: not there; this is no"):
-        LinkDocuments(**stage, contexts="nowhere").check()
-    with pytest.raises(ValueError, match=r"--calibration nowhere: no such file; wanted one that calibrate"):
-        LinkDocuments(**stage, calibration="nowhere").check()
+    run_in_process(stages[-1])
+    assert stages[-1].manifest().rows == everything.rows
+    for values, said in (
+        ({"contexts": str(mentions)}, r"contexts .*: made by BuildMentionTable; wanted the folder of"),
+        ({"contexts": "nowhere"}, r"contexts nowhere/manifest\.json: not there; this is no"),
+        ({"calibration": "nowhere"}, r"calibration nowhere: no such file; wanted one that calibrate"),
+    ):
+        with pytest.raises(ValueError, match=rf"^linking\.{said}"):
+            stage_of(tmp_path, folder, mentions, **values).check()
 
 
 def test_tables_and_small_blocks_give_the_same(wiki: Any, tmp_path: Path) -> None:
@@ -228,7 +235,7 @@ def test_a_broken_line_is_named_and_counted(
     assert [row["title"] for row in rows(folder, result, "pages")] == [str(number) for number in range(9)]
 
     (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, line]))
-    with pytest.raises(ValueError, match=r"2 of 3 pages .* were dropped .* --max-rejected .*; the"):
+    with pytest.raises(ValueError, match=r"2 of 3 pages .* were dropped .* corpus.max_rejected .*; the"):
         link(tmp_path / "texts", wiki[0], tmp_path / "again")
 
 
@@ -245,10 +252,10 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "texts": ["x"]}), folder / "notes.parquet")
     with pytest.raises(ValueError, match=r"notes\.parquet: no column 'text'; wanted a table with id and"):
         link(folder, wiki[0], tmp_path / "linked")
-    with pytest.raises(ValueError, match="--documents: names no folder"):
-        LinkDocuments(workdir=str(tmp_path)).check()
-    with pytest.raises(ValueError, match=r"--ner .*/no: no config\.json there; wanted that of a FineTune"):
-        LinkDocuments(documents=str(folder), ner=str(tmp_path / "no"), workdir=str(tmp_path)).check()
+    with pytest.raises(ValueError, match=r"^linking\.documents: names no folder"):
+        stage_of(tmp_path, "").check()
+    with pytest.raises(ValueError, match=r"linking.ner .*/no: no config\.json there; wanted that of"):
+        stage_of(tmp_path, folder, ner=str(tmp_path / "no")).check()
 
 
 @pytest.mark.parametrize(
@@ -270,23 +277,21 @@ def test_a_model_for_something_else_is_refused_before_the_work(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").touch()  # which nobody reads
-    with (
-        pytest.raises(ValueError, match=rf"^--ner .*: the model {found}; wanted ") if found else nullcontext()
-    ):
+    said = rf"^linking.ner .*: the model {found}; wanted "
+    with pytest.raises(ValueError, match=said) if found else nullcontext():
         check_ner(str(tmp_path))
 
 
 def test_what_finds_mentions_makes_another_corpus(wiki: Any, tmp_path: Path) -> None:
     """Not where its folder is, and not when it was made."""
     folder = write_lines(tmp_path / "texts", wiki[2])
-    hashes = [LinkDocuments(documents=str(folder), workdir=str(tmp_path)).hash8]
+    hashes = [stage_of(tmp_path, folder).hash8]
     for number, (words, language) in enumerate((("a", ""), ("b", ""), ("b", "de"), ("b", "de"))):
         model = tmp_path / f"model-{number}"
         (model / "tokenizer").mkdir(parents=True)
         (model / "tokenizer/vocab.json").write_text(words)
         (model / "run.json").write_text(f"it ran at {number}")
-        values = {"documents": str(folder), "ner": str(model), "language": language}
-        hashes.append(LinkDocuments(**values, workdir=str(tmp_path)).hash8)
+        hashes.append(stage_of(tmp_path, folder, ner=str(model), language=language).hash8)
     assert len({*hashes}) == 4
     assert hashes[-1] == hashes[-2]
 
@@ -330,8 +335,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     """One has done a block and half of the next; files come out as from one that is never stopped."""
     mentions, _, documents = wiki
     folder = write_lines(tmp_path / "texts", documents)
-    given = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
-    stage = LinkDocuments(processes=2, block_size=4096, **given)
+    stage = stage_of(tmp_path, folder, mentions, 4096)
     whole = link(folder, mentions, tmp_path / "whole", size=4096)
     target, key = Path(stage.folder), storage.digest(stage.identity())
     storage.clear_if_changed(str(target), key)
@@ -350,7 +354,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     assert (manifest.files, manifest.rows, manifest.drops) == (whole.files, whole.rows, whole.drops)
     assert {path: (target / path).stat().st_mtime_ns for path in written} == written
 
-    assert LinkDocuments(block_size=4096, min_probability=0.5, **given).folder != stage.folder
+    assert stage_of(tmp_path, folder, mentions, 4096, min_probability=0.5).folder != stage.folder
     (folder / "a.jsonl").write_bytes((folder / "a.jsonl").read_bytes().replace(b"the", b"The"))
     assert not stage.is_current()
     assert stage.bytes_parameters()["documents"] != manifest.parameters["documents"]
@@ -378,7 +382,7 @@ def test_sequences_of_documents(wiki: Any, tmp_path: Path) -> None:
     folder = tmp_path / "sequences"
     build_sequences.build(
         Here(SequenceBuilder, folder), paths, str(folder), settings, pages=result.rows["pages"],
-        titles=table.vocab.titles, max_rejected=0, max_dropped=1, source="--annotated",
+        titles=table.vocab.titles, max_rejected=0, max_dropped=1, source="sequences.annotated",
     )  # fmt: skip
     maker = SequenceMaker(Tokenizer(tmp_path / "tokenizer"), ids, "en", "fixed", max_words=64, held_out=0.3)
     wanted = maker.block([row for each in documents for row in expected(mentions, each)])
@@ -389,10 +393,10 @@ def test_sequences_of_documents(wiki: Any, tmp_path: Path) -> None:
 
 
 def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
-    linked = LinkDocuments(
-        documents=str(write_lines(tmp_path / "texts", wiki[2])), mentions=str(wiki[0]), workdir=str(tmp_path)
-    )
-    plain = BuildSequences(workdir=str(tmp_path))
+    def sequences(**values: Any) -> BuildSequences:
+        return BuildSequences(settings=run_of(tmp_path, sequences=values))
+
+    linked, plain = stage_of(tmp_path, write_lines(tmp_path / "texts", wiki[2]), wiki[0]), sequences()
     for stage, pages in ((linked, 3), (plain.clone(ExtractPages), 4)):
         path = Path(stage.folder, "paragraphs/block-00000.parquet")
         path.parent.mkdir(parents=True)
@@ -403,11 +407,11 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
     own, dump = (
         f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages))
     )
-    beside = BuildSequences(workdir=str(tmp_path), annotated=linked.folder)
-    instead = BuildSequences(workdir=str(tmp_path), annotated=linked.folder, annotated_place="instead")
-    assert plain.texts() == ([dump], 4, "--dump demo")
-    assert beside.texts() == ([dump, own], 7, "--dump demo")
-    assert instead.texts() == ([own], 3, f"--annotated {linked.folder}")
+    beside = sequences(annotated=linked.folder)
+    instead = sequences(annotated=linked.folder, annotated_place="instead")
+    assert plain.texts() == ([dump], 4, "corpus.dump demo")
+    assert beside.texts() == ([dump, own], 7, "corpus.dump demo")
+    assert instead.texts() == ([own], 3, f"sequences.annotated {linked.folder}")
     assert len({plain.folder, beside.folder, instead.folder}) == 3
-    with pytest.raises(ValueError, match=r"--annotated .*: made by ExtractPages; wanted the folder of"):
-        _ = BuildSequences(workdir=str(tmp_path), annotated=plain.clone(ExtractPages).folder).hash8
+    with pytest.raises(ValueError, match=r"sequences.annotated .*: made by ExtractPages; wanted the"):
+        _ = sequences(annotated=plain.clone(ExtractPages).folder).hash8

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tasks.linking.corpora import evaluation
+from tests.support.stages import run_of
 from tests.tasks.linking.corpora.test_evaluation import asked, made, opened, read, row
 from workflows import EvaluateLinking, ExportHuggingFace, Pretrain
 from workflows.report.linking import linked_texts, linking_figures
@@ -44,6 +45,10 @@ def test_the_report_shows_what_was_scored(work: Path, tmp_path: Path) -> None:
     assert texts["documents"][0]["id"] == "alone"
 
 
+def of(gold: object) -> EvaluateLinking:
+    return EvaluateLinking(settings=run_of(linking={"gold": str(gold)}))
+
+
 def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
     """The same documents in another format, or further blanks, are no other evaluation; another title is."""
     first = read(work / "gold.jsonl")
@@ -52,24 +57,17 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
         path = tmp_path / str(number) / "gold.jsonl"
         path.parent.mkdir()
         path.write_text(json.dumps(rows) if number == 1 else "\n".join(map(json.dumps, rows)))
-        hashes.append(EvaluateLinking(linking_gold=str(path), workdir=str(tmp_path)).hash8)
+        hashes.append(of(path).hash8)
     assert hashes[0] == hashes[1] != hashes[2]
-    assert EvaluateLinking(workdir=str(tmp_path)).hash8 not in hashes
-    with pytest.raises(ValueError, match=r"^--linking-gold .*no\.jsonl: cannot be read \(No such file"):
-        EvaluateLinking(linking_gold=str(tmp_path / "no.jsonl")).check()
+    assert of("").hash8 not in hashes
+    with pytest.raises(ValueError, match=r"^linking.gold .*no\.jsonl: cannot be read \(No such file"):
+        of(tmp_path / "no.jsonl").check()
     (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "mentions": [{"start": 0, "end": 9}]}')
-    with pytest.raises(ValueError, match=r"^--linking-gold .*bad\.jsonl:1: .* spans 0 to 9"):
-        EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
+    with pytest.raises(ValueError, match=r"^linking.gold .*bad\.jsonl:1: .* spans 0 to 9"):
+        of(tmp_path / "bad.jsonl").check()
 
 
 def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text('entity_head = "paper"')
-    given = {"workdir": str(tmp_path), "base_model": "scratch", "tokenizer": str(tmp_path)}
-    assert isinstance(EvaluateLinking(**given).model_stage(), ExportHuggingFace)
-    assert isinstance(EvaluateLinking(**given, recipe=str(recipe)).model_stage(), Pretrain)
-
-
-def test_a_demo_is_asked_less() -> None:
-    assert [EvaluateLinking(preset=name).most_documents() for name in ("tiny", "base")] == [20, 200]
-    assert EvaluateLinking(linking_documents=7).most_documents() == 7
+    for head, kind in (("released", ExportHuggingFace), ("paper", Pretrain)):
+        run = run_of(pretraining={"entity_head": head}, sequences={"tokenizer": str(tmp_path)})
+        assert isinstance(EvaluateLinking(settings=run).model_stage(), kind)
