@@ -148,7 +148,10 @@ LENGTHS = {
 @pytest.mark.parametrize("name", LENGTHS)
 def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
     batch = random_flat(LENGTHS[name], TINY)
-    found = flat_of(padded(batch, pad_id=1))
+    rows = padded(batch, pad_id=1)
+    assert (rows.word_ids[~rows.word_mask] == 1).all()
+    assert rows.entity_ids is None or (rows.entity_ids[~rows.entity_mask] == 0).all()
+    found = flat_of(rows)
     assert found.shape == batch.shape
     assert found.numbers.tolist() == batch.numbers.tolist()
 

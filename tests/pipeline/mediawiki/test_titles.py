@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,10 @@ def test_titles_are_read_as_mediawiki_reads_them(raw: str, title: str, fragment:
 def test_case_sensitive_wikis_keep_the_first_letter() -> None:
     assert normalize_title("quay", WIKTIONARY) == ("quay", "")
     assert normalize_title("category:quay", WIKTIONARY) == ("Category:quay", "")
+
+
+def test_site_info_goes_through_json() -> None:
+    assert SiteInfo.from_dict(json.loads(json.dumps(WIKTIONARY.to_dict()))) == WIKTIONARY
 
 
 @given(st.text(max_size=40))

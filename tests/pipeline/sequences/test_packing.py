@@ -116,6 +116,14 @@ def test_links_inside_words_are_tokenised_without_a_blank(tokenizer: WordTokeniz
     assert (sequence.entity_starts, sequence.entity_ends) == ([len(wanted[0])], [len(wanted[0] + wanted[1])])
 
 
+def test_sentence_lengths_at_the_limits(tokenizer: WordTokenizer) -> None:
+    page = paragraph("The ferry sails to Gull Bay.", ("Gull Bay", "Gull Bay"))
+    words = len(build(tokenizer, page)[0][0].word_ids)
+    assert len(build(tokenizer, page, min_sentence_words=words, max_words=words + 2)[0]) == 1
+    assert build(tokenizer, page, min_sentence_words=words + 1)[0] == []
+    assert build(tokenizer, page, max_words=words + 1)[0] == []
+
+
 def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
     page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
     sequences, drops, facts = build(tokenizer, page)

@@ -30,6 +30,11 @@ def roberta(shared: Path) -> WordTokenizer:
     return WordTokenizer.load(shared / "data" / "roberta-tokenizer")
 
 
+def test_special_ids_are_robertas(roberta: WordTokenizer) -> None:
+    ids = (roberta.cls_id, roberta.pad_id, roberta.sep_id, roberta.unk_id, roberta.mask_id)
+    assert ids == (0, 1, 2, 3, roberta.vocab_size - 1)
+
+
 def test_both_encoders_agree_with_transformers(roberta: WordTokenizer, shared: Path) -> None:
     transformers = pytest.importorskip("transformers")
     folder = shared / "data" / "roberta-tokenizer"
