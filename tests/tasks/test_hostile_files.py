@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import SPLITS
 from tests.support.fine_tuned import EXAMPLES, finetune, pretrained
 
@@ -141,6 +140,11 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     # JSON
     (TYPING, {"train.x": '{"sent": "Ada"'}, "train.x:1: not JSON (Expecting ',' delimiter, column 15)"),
     (TYPING, {"train.x": "[1, 2]"}, "train.x:1: example 1: found 1; wanted a JSON object"),
+    (TYPING, {"train.x": '{"a": 1}\n[1]'}, "train.x:2: found [1]; wanted a JSON object"),
+    (TYPING, {"train.x": '[{"a": 1}\n{"a": 2}]'}, "train.x:2: not JSON (',' or ']' wanted after example 1)"),
+    (TYPING, {"train.x": '[{"a": 1},\n'}, "train.x:2: not JSON"),
+    (TYPING, {"train.x": '[{"a": 1},]'}, "train.x:1: not JSON"),
+    (TYPING, {"train.x": '[{"a": 1}]\n{"b": 2}'}, "follows the array; wanted nothing after it"),
     (TYPING, {"train.x": '[{"start": NaN}]'}, "train.x:1: not JSON (NaN is no value of JSON)"),
     (TYPING, {"train.x": '{"start": -Infinity}'}, "train.x:1: not JSON (-Infinity is no value of JSON)"),
     (TYPING, {"train.x": '{"start": ' + "9" * 5000 + "}"}, "train.x:1: not JSON (Exceeds the limit"),
@@ -169,6 +173,10 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": "Ada _ B-X\n\n# id 1 2\nBob _ O\n"}, "train.x:3: 4 columns; the lines above have 3; if "),
     (NER, {"train.x": "1 Ada B-X O\n2 met O B-X\n"}, "train.x:1: columns 3 and 4 both have tags; say which"),
     (NER, {"train.x": "Ada b-per\n"}, "train.x:1: tag 'b-per' is neither O nor"),
+    (NER, {"train.x": "Ada B-\n"}, "train.x:1: tag 'B-' is neither O nor"),
+    (NER, {"train.x": "Ada O-PER\n"}, "train.x:1: tag 'O-PER' is neither O nor"),
+    (NER, {"train.x": "a I-X\nb O\n\nc B-X\n"}, "train.x:4: tag 'B-X' does not follow IOB1, as "),
+    (NER, {"train.x": "a O\nb E-X\n"}, "train.x:2: tag 'E-X' does not follow IOB1 or IOB2 or IOBES; use one scheme"),
     (NER, {"train.x": "a B-X\n\nb O\nc I-X\n"}, "train.x:4: tag 'I-X' does not follow IOB2, as "),
     (NER, {"train.x": "a S-X\n\nb L-X\n"}, "train.x:3: tag 'L-X' does not follow IOBES"),
     (NER, {"train.x": "Ada O\n"}, "train.x: no entity in any sentence"),
@@ -269,6 +277,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (QUESTIONS, {"dev.x": [{**ASKED, "context": " "}]}, "dev.x:1: context is empty; wanted a text"),
     (QUESTIONS, {"train.x": squad(answers=[{"text": "Ada", "answer_start": 5}])}, "train.x: no question has an answer"),
     (QUESTIONS, {"labels.txt": "a\nb\n"}, "label file with a, b: question answering has no classes; remove it"),
+    (CLOZE, {"labels.txt": "a\n"}, "label file with a: question answering has no classes; remove it"),
     # label files
     (NER, {"labels.txt": "PER\nLOC\nPER\n"}, "labels.txt: label 'PER' stands there twice"),
     (NER, {"labels.txt": "\n \n"}, "labels.txt: wanted names of labels, at least one"),
@@ -279,6 +288,10 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"rel2id.json": {"a": 0, "b": 0}}, "rel2id.json: 'a' and 'b' are both 0; give each its own number"),
     (RELATIONS, {"rel2id.json": {"a": "0"}}, "rel2id.json: wanted whole numbers as the values of all labels"),
     (RELATIONS, {"rel2id.json": {"a": 0}, "labels.txt": "a"}, "found labels.txt and rel2id.json; give one label file"),
+    # fields
+    *((task, {"train.x": [whole, {each: whole[each] for each in whole if each != name}]}, "train.x:2: ")
+      for task, whole in ((TYPING, TYPED), (TYPING, ULTRA_FINE), (RELATIONS, RELATED), (RELATIONS, TACRED))
+      for name in whole),
 ]  # fmt: skip
 # The same with options.
 FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
@@ -292,6 +305,9 @@ FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
     (NER, {"train.x": WORD % (1, "NER=B-X")}, {"tag_column": "Gold"}, "no tags: Gold is no key in MISC (there: NER)"),
     (RELATIONS, {}, {"negative_label": "none"}, "negative label 'none' is no label; the data have"),
     (QUESTIONS, {}, {"tag_column": "2"}, "--tag-column 2: files of ner alone have tags; leave it out"),
+    (QUESTIONS, {}, {"negative_label": "x"}, "negative label 'x': question answering has none"),
+    (CLOZE, {}, {"negative_label": "x"}, "negative label 'x': question answering has none"),
+    (TYPING, {}, {"negative_label": "person"}, "negative label 'person': entity typing has none"),
 ]  # fmt: skip
 
 
@@ -336,8 +352,3 @@ def test_a_folder_that_is_none(tmp_path: Path, model: Path) -> None:
     for data in (tmp_path / "absent", EXAMPLES / "ner" / "train.txt"):
         with pytest.raises(ValueError, match=r": no such folder; expected one with train\.\*, dev\.\* and"):
             finetune(model, tmp_path / "out", data=data)
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(FINE_TUNING) >= 100
-    assert {task for task, *_ in FINE_TUNING} == set(TASKS)

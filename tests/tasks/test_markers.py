@@ -199,16 +199,3 @@ def test_the_baseline_sees_the_opening_markers(task: ModuleType) -> None:
             ]
         )
         assert torch.allclose(module(batch), module.classifier(wanted), atol=1e-6)
-
-
-def test_mentions_are_entities_with_their_markers() -> None:
-    batch = relation_classification.collate(features_for(relation_classification, 2), entities=True, pad_id=1)
-    assert batch.inputs.entity_ids is not None
-    assert batch.inputs.entity_positions is not None
-    assert batch.inputs.entity_ids.tolist() == [[1, 2], [1, 2]]
-    assert batch.inputs.entity_positions.tolist() == [
-        [[1, 2, 3, 4, -1], [9, 10, -1, -1, -1]],
-        [[2, 3, 4, 5, 6], [9, 10, 11, -1, -1]],
-    ]
-    assert batch.markers.tolist() == [[1, 9], [2, 9]]
-    assert relation_classification.ENTITY_ROWS == (0, 2, 2)

@@ -14,9 +14,7 @@ import pytest
 
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
-from tasks.questions.answers import Answer
-from tasks.score import SCORES, main
-from tasks.typing.entity_typing import GENERAL_TYPES
+from tasks.score import main
 from tests.support import ROOT
 from tests.support.fine_tuned import EXAMPLES
 from tests.tasks.test_hostile_files import (
@@ -42,59 +40,6 @@ from tests.tasks.test_hostile_files import (
     table,
     write,
 )  # fmt: skip
-
-
-def half_right(task: str, dataset: Any) -> list[Any]:
-    """Predictions of which each second one is what is right, as far as the task goes."""
-    if task == NER:
-        return [sentence.spans[::2] for sentence in dataset.sentences]
-    if task == TYPING:
-        return [example.types[:1] for example in dataset.examples]
-    if task == RELATIONS:
-        return ["no_relation", *(example.relation for example in dataset.examples[1:])]
-    texts = [example.answers[-1][1] for example in dataset.examples]
-    return [(Answer(text if number % 2 else "nothing", 0, 1, 1.0),) for number, text in enumerate(texts)]
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "found"),
-    [
-        (NER, (), {"precision": 1.0}),
-        (TYPING, (), {"precision": 1.0, "predicted": 20, "labels_left_out": {"gold": 0, "predicted": 0}}),
-        (TYPING, ("--labels", "labels.txt"), {"correct": 3}),
-        (RELATIONS, (), {"gold": 15, "predicted": 14, "correct": 14, "negative_label": "no_relation"}),
-        (RELATIONS, ("--negative-label", "per:title"), {"gold": 17}),
-        (CLOZE, (), {"exact_match": 0.5, "f1": 0.5, "questions": 10, "unknown": 0}),
-        (QUESTIONS, (), {"exact_match": 0.5, "f1": 0.5, "predicted": 20, "unknown": 0}),
-    ],
-)
-def test_scores_are_those_of_the_task(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    task: str,
-    options: tuple[str, ...],
-    found: dict[str, Any],
-) -> None:
-    """Of predictions as fine-tuning writes them, which are half right."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "labels.txt").write_text("person\n")
-    gold, module = split_file(EXAMPLES / task, "test"), TASKS[task]
-    dataset = module.read(gold)
-    predictions = half_right(task, dataset)
-    (tmp_path / "found").write_text("\n".join(module.prediction_lines(dataset, predictions)))
-    main([task, str(gold), "found", *options])
-    printed = json.loads(capsys.readouterr().out)
-    assert {name: printed[name] for name in found} == found
-    assert 0 < printed["f1"] < 1
-    if not options:
-        names = GENERAL_TYPES if task == TYPING else ()
-        scores = module.score(dataset, predictions, names, "no_relation" if task == RELATIONS else None)
-        assert printed.items() >= scores.items()
-
-
-def test_every_task_is_scored() -> None:
-    assert set(SCORES) == set(TASKS)
 
 
 def test_scores_that_nobody_reads_are_no_error() -> None:
@@ -214,20 +159,30 @@ SCORED: list[tuple[str, Content, Content, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("task", "gold", "predictions", "found"), SCORED)
+# The same with options.
+SCORED_WITH: list[tuple[str, Content, Content, tuple[str, ...], dict[str, Any]]] = [
+    (TYPING, [{**TYPED, "labels": ["x", "y"]}], [{**TYPED, "labels": ["x"]}], ("--labels", "x.txt"), {"recall": 1.0}),
+    (RELATIONS, [RELATED, TACRED], [RELATED, TACRED], ("--negative-label", "x"), {"gold": 0, "negative_label": "x"}),
+    (RELATIONS, AGAIN, AGAIN, (), {"negative_label": "no_relation", "f1": 1.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "gold", "predictions", "options", "found"),
+    [*((*files, (), found) for *files, found in SCORED), *SCORED_WITH],
+)
 def test_scoring_counts_what_is_odd(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     task: str,
     gold: Content,
     predictions: Content,
+    options: tuple[str, ...],
     found: dict[str, Any],
 ) -> None:
-    score(tmp_path, task, gold, predictions, ())
+    monkeypatch.chdir(tmp_path)
+    Path("x.txt").write_text("x\n")
+    score(tmp_path, task, gold, predictions, options)
     scores = json.loads(capsys.readouterr().out)
     assert {name: scores[name] for name in found} == found
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(SCORING) >= 40
-    assert {task for task, *_ in SCORING} == set(TASKS)

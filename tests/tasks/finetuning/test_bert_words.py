@@ -79,13 +79,6 @@ def test_the_case_of_letters_makes_no_difference(folder: Path) -> None:
     assert upper["entities"]
 
 
-def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path) -> None:
-    lines = (folder / "bert" / "vocab.txt").read_text()
-    (tmp_path / "vocab.txt").write_text(f"{lines}more\n")
-    with pytest.raises(ValueError, match=r"vocabulary of \d+, but .*bert has \d+ word embeddings; give the"):
-        around_bert(folder, tmp_path / "out", tokenizer=tmp_path)
-
-
 def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes((folder / "bert" / "vocab.txt").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')

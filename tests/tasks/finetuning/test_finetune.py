@@ -236,16 +236,6 @@ def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) 
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["labels"], config["negative_label"]) == (labels, "per:title")
     assert metrics["dev"]["gold"] == 17
-    (tmp_path / "data" / "rel2id.json").write_text('{"a": 0}')
-    with pytest.raises(ValueError, match=r"found labels.txt and rel2id.json; give one label file"):
-        run(folder, tmp_path / "out2", tmp_path / "data", task=name)
-
-
-def test_dev_may_be_called_val(folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(EXAMPLES, data)
-    (data / "dev.txt").rename(data / "val.txt")
-    assert prepared(folder, data=data).datasets["dev"].sentences
 
 
 def test_transformers_roberta_is_the_baseline(folder: Path, tmp_path: Path) -> None:

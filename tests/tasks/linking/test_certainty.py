@@ -145,14 +145,6 @@ def test_few_links_are_less_sure_than_many(table: Path) -> None:
     assert CandidateFinder(MentionTable(str(table))).of("To a").links == 1
 
 
-def test_shown_candidates_have_the_same_probabilities(table: Path) -> None:
-    certainty = Certainty(temperature=0.5, discount=0.4)
-    [found] = answers(linker(table, certainty, shows_candidates=True), (0, 2))
-    assert [each["probability"] for each in found["candidates"]] == pytest.approx([0.72, 0.08])
-    assert [each["prior"] for each in found["candidates"]] == [0.75, 0.25]
-    assert found["probability"] == 0.72
-
-
 def test_below_the_threshold_no_page_is_given(table: Path) -> None:
     """Its place and the probability of what would be the answer stay."""
     for least, titles in ((0.75, ["A", "B"]), (0.751, [None, "B"]), (1.0, [None, "B"])):

@@ -260,13 +260,6 @@ def test_bad_options_and_inputs_are_named(
         assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"
 
 
-def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
-    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
-    assert all(
-        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
-    )
-
-
 # convert and score
 
 

@@ -115,10 +115,3 @@ def test_tags_and_spans_are_each_others_inverse(sentence: tuple[int, list[Span]]
 def test_a_scheme_allows_exactly_the_tags_that_it_would_write(tags: list[str]) -> None:
     spans = spans_of_tags([parse_tag(tag) for tag in tags])
     assert allowed(tags) == {scheme for scheme in SCHEMES if tags_of_spans(spans, len(tags), scheme) == tags}
-
-
-@pytest.mark.parametrize("text", ["", "PER", "B", "B-", "X-PER", "b-PER", "O-PER", "B_PER"])
-def test_what_is_no_tag_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match="is neither O nor B-, I-, E- or S-") as error:
-        parse_tag(text)
-    assert repr(text) in str(error.value)

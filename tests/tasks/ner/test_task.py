@@ -16,7 +16,7 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
-from tasks.ner.spans import Span, enumerate_spans, tags_of_spans
+from tasks.ner.spans import Span, enumerate_spans
 from tasks.task import Features, InputSettings
 from tests.support import ROOT
 from tests.support.properties import given, st
@@ -238,16 +238,6 @@ def test_without_entities_passes_over_the_same_words_share_them(
         assert np.abs(one - other).max() < 1e-5
 
 
-def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) -> None:
-    dataset = task.read(EXAMPLES / "train.txt")
-    features = featurize(dataset, tokenizer)
-    labels = task.label_names({"train": dataset})
-    logits = [np.eye(len(labels))[feature.labels] for feature in features.items]
-    predictions = task.decode(dataset, features.items, logits, labels)
-    assert predictions == [list(sentence.spans) for sentence in dataset.sentences]
-    assert task.score(dataset, predictions)["f1"] == 1.0
-
-
 def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
     features = featurize(dataset, tokenizer)
@@ -301,26 +291,3 @@ def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, enti
     for row, size, ours_row in zip(expected, batch.sizes, found, strict=True):
         assert np.abs(row[:size].numpy() - ours_row).max() < 1e-5
     assert expected.std() > 0.1
-
-
-def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) -> None:
-    torch.manual_seed(3)
-    module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
-    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:3]
-    batch = task.collate(features, entities=False, pad_id=1)
-    with torch.inference_mode():
-        logits = task.logits(module, batch)
-        losses = [
-            np.log(np.exp(scores).sum()) - scores[label]
-            for feature, rows in zip(features, logits, strict=True)
-            for scores, label in zip(rows, feature.labels, strict=True)
-        ]
-        assert float(task.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
-
-
-def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:
-    (tmp_path / "gold.txt").write_text("a x B-PER\nb x I-PER\nc x O\n")
-    (tmp_path / "predictions.txt").write_text("a I-PER\nb I-PER\nc B-LOC\n")
-    scores = task.score_files(tmp_path / "gold.txt", tmp_path / "predictions.txt")
-    assert (scores["correct"], scores["predicted"], scores["gold"]) == (1, 2, 1)
-    assert tags_of_spans([Span(0, 2, "PER")], 3, "IOB2") == ["B-PER", "I-PER", "O"]

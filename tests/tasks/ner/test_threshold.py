@@ -68,16 +68,6 @@ def test_the_shift_is_that_of_the_slow_way(seed: int, sentences: int, bias: floa
     assert best_shift(gold, predict) == slowly(gold, predict)
 
 
-def test_a_model_that_misses_much_finds_more_and_a_good_one_is_left_alone() -> None:
-    for bias, wanted in ((4.0, "more"), (1.2, "same"), (-3.0, "less")):
-        gold, predict = drawn(3, 400, bias)
-        shift = best_shift(gold, predict)
-        assert {"more": shift > 0, "same": shift == 0, "less": shift < 0}[wanted]
-        unseen, again = drawn(4, 400, bias)
-        gain = span_scores(unseen, again(shift))["f1"] - span_scores(unseen, again(0))["f1"]
-        assert gain > 0.1 or wanted == "same"
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_few_entities_do_not_tell(seed: int) -> None:
     for sentences in (1, 2, 10):

@@ -328,23 +328,6 @@ def test_scores_are_of_the_placeholder_and_the_entity(
         assert batch.inputs.entity_ids is None
 
 
-def test_entities_as_the_annotator_prints_them() -> None:
-    values = {
-        "question": "@placeholder sat.",
-        "text": "Ada sat.",
-        "entities": [{"start": 0, "end": 3, "title": "x"}],
-    }
-    assert cloze.from_records([Record("x", values)]).examples[0].entities == ((0, 3),)
-
-
-def test_there_are_no_classes() -> None:
-    assert cloze.label_names({"train": cloze.read(EXAMPLES / "train.json")}, ()) == ("answer",)
-    with pytest.raises(ValueError, match="label file with a: question answering has no classes; remove it"):
-        cloze.label_names({}, ("a",))
-    with pytest.raises(ValueError, match="negative label 'x': question answering has none"):
-        cloze.negative_label((), "x")
-
-
 def test_a_small_set_is_learnt_by_heart(tmp_path: Path) -> None:
     thorough = Hyperparameters(learning_rate=2e-3, head_learning_rate=2e-3, batch_size=4, epochs=40)
     for split in ("train", "dev", "test"):

@@ -389,13 +389,3 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
 
 def test_sizes_are_the_papers() -> None:
     assert (extractive_input.MAX_QUESTION, extractive_input.MAX_ANSWER, N_BEST) == (64, 30, 20)
-
-
-def test_there_are_no_classes() -> None:
-    train = extractive.read(EXAMPLES / "train.json")
-    assert extractive.label_names({"train": train}, ()) == ("start", "end")
-    with pytest.raises(ValueError, match="label file with a, b: question answering has no classes; remove"):
-        extractive.label_names({}, ("a", "b"))
-    assert extractive.negative_label((), "") is None
-    with pytest.raises(ValueError, match="negative label 'x': question answering has none"):
-        extractive.negative_label((), "x")

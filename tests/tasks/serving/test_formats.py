@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from tasks.ner.columns import read_columns
-from tasks.serving.formats import (
-    Document,
-    brat_types,
-    document_of,
-    find_format,
-    marked,
-    names_of_files,
-    page,
-    standoff,
-)
+from tasks.serving.formats import Document, brat_types, document_of, find_format, marked, page, standoff
 from tasks.serving.predict import Predictor, load
 from tests.support.asked import Command, lines
 from tests.support.fine_tuned import fine_tune, pretrained
@@ -306,10 +297,6 @@ def test_types_of_brat_are_ascii(tmp_path: Path) -> None:
         "[labels]", "___ | ПЕР", "____2 | МЕС", "Person_a__b | Person/a b", "____2_2 | ____2", "____3 | ___",
     ]  # fmt: skip
     assert drawn.startswith("[drawing]\nSPAN_DEFAULT\t")
-
-
-def test_names_of_files_are_those_of_annotations() -> None:
-    assert names_of_files([Path("a/b.c.txt"), Path("x")]) == {"a/b.c.txt": "b.c", "x": "x"}
 
 
 def test_an_answer_about_words_is_a_text() -> None:

@@ -1,7 +1,6 @@
 """Plain text through the command: documents from lines and files, sentences, places, errors."""
 
 import gzip
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,6 @@ from pipeline.sequences.sentences import split
 from tasks.predict import main
 from tasks.serving.plain_text import hidden_line_ends, question, sentences
 from tasks.serving.predict import Predictor, load
-from tests.support import ROOT
 from tests.support.asked import Command, objects
 from tests.support.fine_tuned import fine_tuned
 from tests.support.properties import given, st
@@ -54,15 +52,6 @@ def test_a_line_is_a_document(ask: Command, model: Predictor) -> None:
     given = {"text": first["text"], "sentences": first["sentences"]}
     [again] = model.predict([given])
     assert again["entities"] == first["entities"], "the same as asked in JSON"
-
-
-def test_words_stay_whole(ask: Command) -> None:
-    text = "They don't mail O'Neil's me.too@b-c.org, @user (https://x.org/a_(b)?c=d#e) or #COVID-19 of the U.S. Army."
-    out, _ = ask(text, "--text", "--format", "conll")
-    assert [line.split()[0] for line in out.splitlines()[1:] if line] == [
-        "They", "don't", "mail", "O'Neil", "'s", "me.too@b-c.org", ",", "@user", "(", "https://x.org/a_(b)?c=d#e", ")",
-        "or", "#COVID-19", "of", "the", "U.S.", "Army", ".",
-    ]  # fmt: skip
 
 
 def test_languages_have_their_sentences(ask: Command) -> None:
@@ -218,26 +207,3 @@ def test_sentences_are_spans_in_order(parts: list[str]) -> None:
     for start, end in spans:
         assert text[start:end] == text[start:end].strip()
         assert "\n\n" not in text[start:end]
-
-
-def test_texts_are_answered_when_they_are_there(folder: Path) -> None:
-    """On a page, whose begin is written before; what is flushed is the same for all formats."""
-    command = [sys.executable, "-m", "tasks.predict", folder / "ner-luke", "--device", "cpu"]
-    command += ["--text", "--format", "html"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        for number in range(3):
-            begin = time.monotonic()
-            process.stdin.write(f"Ada met Bob{number}.\n")
-            process.stdin.flush()
-            found = ""
-            while f"Bob{number}" not in found or "</article>" not in found.split(f"Bob{number}")[1]:
-                line = process.stdout.readline()
-                assert line
-                found += line
-            assert number == 0 or time.monotonic() - begin < 2
-        process.stdin.close()
-        assert process.wait(10) == 0

@@ -62,22 +62,6 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
     assert compared > 5
 
 
-def test_entity_recognition_of_words(folder: Path) -> None:
-    predictor = load(folder / "ner-luke", device="cpu")
-    words = ["Abraham", "Lincoln", "was", "born", "in", "Kentucky", "."]
-    [by_words], [by_text] = (
-        predictor.predict([question]) for question in ({"words": words}, {"text": running_text(words)})
-    )
-    text = running_text(words)
-    assert by_words["entities"]
-    assert [
-        (running_text(words[entity["start"] : entity["end"]]), entity["label"])
-        for entity in by_words["entities"]
-    ] == [(text[entity["start"] : entity["end"]], entity["label"]) for entity in by_text["entities"]]
-    assert predictor.predict([{"text": " \n"}, {"words": []}]) == [{"entities": []}] * 2
-    assert predictor.predict([]) == []
-
-
 @pytest.mark.parametrize(
     ("task", "field", "labels"),
     [("entity_typing", "labels", "labels"), ("relation_classification", "relation", "relation")],
@@ -91,19 +75,6 @@ def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: s
     ]
     wanted = [{field: record.values["prediction"]} for record in written]
     assert bare(predictor.predict(questions)) == wanted
-
-
-def test_raw_texts_are_the_same_as_data(folder: Path) -> None:
-    relations = load(folder / "relation_classification-luke", device="cpu")
-    typing = load(folder / "entity_typing-luke", device="cpu")
-    for example in (
-        TASKS["relation_classification"].read(EXAMPLES / "relation_classification" / "dev.json").examples
-    ):
-        raw = {"text": example.text, "head": list(example.head), "tail": list(example.tail)}
-        assert relations.predict([raw]) == relations.predict([example.record.values])
-    for example in TASKS["entity_typing"].read(EXAMPLES / "entity_typing" / "dev.json").examples:
-        raw = {"text": example.text, "start": example.span[0], "end": example.span[1]}
-        assert typing.predict([raw]) == typing.predict([example.record.values])
 
 
 @pytest.mark.parametrize("task", ["cloze_qa", "extractive_qa"])
@@ -247,13 +218,6 @@ def test_a_temperature_that_is_none_is_named(folder: Path, tmp_path: Path, value
     (model / "config.json").write_text(json.dumps({**config, "calibration_temperature": value}))
     with pytest.raises(ValueError, match=r"config.json: calibration_temperature is .*; wanted a number"):
         load(model, device="cpu")
-
-
-def test_top_is_a_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for value in ("0", "-1", "many", "1.5"):
-        with pytest.raises(SystemExit):
-            main([str(folder / "ner-luke"), f"--top={value}"])
-        assert f"{value}: wanted a number, 1 or more" in capsys.readouterr().err
 
 
 def test_what_is_computed_at_once_and_how_precisely(

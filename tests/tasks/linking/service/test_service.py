@@ -69,16 +69,6 @@ def test_documents_are_linked(client: TestClient, linker: Linker) -> None:
     assert "candidates" not in first["mentions"][0]
 
 
-def test_candidates_come_on_request(client: TestClient) -> None:
-    request = {"documents": [{"text": "ab"}], "candidates": True}
-    [document] = client.post("/link", json=request).json()["documents"]
-    assert [(each["title"], each["prior"]) for each in document["mentions"][0]["candidates"]] == [
-        ("A", 0.75),
-        ("B", 0.25),
-    ]
-    assert client.post("/link", json={"documents": []}).json() == {"documents": []}
-
-
 def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
     assert client.get("/health").json() == {
         "status": "ok", "language": "en", "dump": [DUMP], "names": len(linker.finder.table), "model": False,
