@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks.io.data_folder import SPLITS
-from tests.support.fine_tuned import EXAMPLES, finetune, pretrained
+from tests.support.fine_tuned import EXAMPLES, finetune
 
 Content = bytes | str | list[Any] | dict[str, Any] | None
 """Bytes, a text, JSON lines, a JSON object, or a folder."""
@@ -326,29 +326,22 @@ def data_folder(folder: Path, task: str, files: Mapping[str, Content]) -> Path:
     return data
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    pretrained(folder)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("task", "files", "options", "message"),
     [*((task, files, {}, message) for task, files, message in FINE_TUNING), *FINE_TUNING_WITH],
 )
 def test_fine_tuning_says_what_is_wrong(
-    tmp_path: Path, model: Path, task: str, files: dict[str, Content], options: dict[str, Any], message: str
+    tmp_path: Path, folder: Path, task: str, files: dict[str, Content], options: dict[str, Any], message: str
 ) -> None:
     data = data_folder(tmp_path, task, files)
     with pytest.raises(ValueError) as raised:  # noqa: PT011 the table has the messages
-        finetune(model, tmp_path / "out", task=task, data=data, **options)
+        finetune(folder, tmp_path / "out", task=task, data=data, **options)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_is_none(tmp_path: Path, model: Path) -> None:
+def test_a_folder_that_is_none(tmp_path: Path, folder: Path) -> None:
     for data in (tmp_path / "absent", EXAMPLES / "ner" / "train.txt"):
         with pytest.raises(ValueError, match=r": no such folder; expected one with train\.\*, dev\.\* and"):
-            finetune(model, tmp_path / "out", data=data)
+            finetune(folder, tmp_path / "out", data=data)

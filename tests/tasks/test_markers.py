@@ -12,7 +12,6 @@ from model.hf.fine_tuned import load_fine_tuned
 from model.hf.load import load_strictly
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.windows import boundaries
 from tasks.markers import add_word_markers, fit, marked_input
 from tasks.relations import relation_classification
@@ -22,13 +21,6 @@ from tests.support.models import TINY, luke_of_transformers
 from tests.support.properties import given, st
 
 TEXT = "one two three four five six seven eight"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer([TEXT, TEXT, "@ # @ #"] * 3, folder, 340)
-    return WordTokenizer.load(folder)
 
 
 def rendered(text: str, spans: list[tuple[int, int]], names: str = "HT") -> str:

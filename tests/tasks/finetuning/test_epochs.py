@@ -19,15 +19,8 @@ from tasks.finetuning.inference import collate, logits_of
 from tasks.finetuning.prepare import FineTuningSettings, Run
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
-from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared, pretrained, settings
+from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared, settings
 from tests.support.killed import run_killed
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pretrained")
-    pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from model.luke.batch import IGNORED
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
@@ -22,15 +21,8 @@ from tests.support import ROOT
 from tests.support.properties import given, st
 
 EXAMPLES = ROOT / "examples" / "ner"
-TINY = LukeConfig(vocab_size=400, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
+TINY = LukeConfig(vocab_size=600, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
                   num_attention_heads=2, intermediate_size=32, max_position_embeddings=66)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), folder, TINY.vocab_size)
-    return WordTokenizer.load(folder)
 
 
 def column_file(tmp_path: Path, documents: list[list[list[tuple[str, str]]]]) -> ColumnFile:

@@ -16,16 +16,9 @@ from tasks.ner.spans import Span, span_scores
 from tasks.ner.threshold import LEAST_ENTITIES, SAMPLES, SHIFTS, best_shift
 from tasks.serving.predict import load
 from tasks.task import InputSettings
-from tests.support.fine_tuned import EXAMPLES, finetune, pretrained
+from tests.support.fine_tuned import EXAMPLES, finetune
 
 Predict = Callable[[float], list[list[Span]]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return folder
 
 
 def drawn(seed: int, sentences: int, bias: float) -> tuple[list[list[Span]], Predict]:

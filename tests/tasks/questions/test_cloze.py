@@ -53,13 +53,6 @@ def superglue(tmp_path: Path, *passages: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 500)
-    return WordTokenizer.load(folder)
-
-
 def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
     arguments = {"max_words": 96, "profile": "fixed", **changes}
     return cloze.featurize(dataset, InputSettings(tokenizer, ("answer",), MARKERS, **arguments))

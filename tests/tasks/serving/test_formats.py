@@ -9,9 +9,8 @@ import pytest
 
 from tasks.ner.columns import read_columns
 from tasks.serving.formats import Document, brat_types, document_of, find_format, marked, page, standoff
-from tasks.serving.predict import Predictor, load
+from tasks.serving.predict import Predictor
 from tests.support.asked import Command, lines
-from tests.support.fine_tuned import fine_tune, pretrained
 from tests.support.properties import given, st
 
 TEXTS = [
@@ -20,25 +19,6 @@ TEXTS = [
     "Ada left",
 ]
 RECORDS = [*({"text": text} for text in TEXTS), {"words": ["<b>", "Abraham", "Lincoln", "&amp;", "Paris"]}]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return fine_tune("ner", folder)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Predictor:
-    return load(folder, device="cpu")
-
-
-@pytest.fixture
-def ask(
-    folder: Path, model: Predictor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    return Command(monkeypatch, capsys, model, folder)
 
 
 @pytest.fixture

@@ -12,29 +12,11 @@ pytest.importorskip("sentencex", reason="plain text is split into sentences by s
 from pipeline.sequences.sentences import split
 from tasks.predict import main
 from tasks.serving.plain_text import hidden_line_ends, question, sentences
-from tasks.serving.predict import Predictor, load
+from tasks.serving.predict import Predictor
 from tests.support.asked import Command, objects
-from tests.support.fine_tuned import fine_tuned
 from tests.support.properties import given, st
 
 TEXT = "Abraham Lincoln was born in Kentucky. 😀 He doesn't know Bob O'Neil of the U.S. Army.\r"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fine_tuned(tmp_path_factory.mktemp("models"), ("ner", "relation_classification"))
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Predictor:
-    return load(folder / "ner-luke", device="cpu")
-
-
-@pytest.fixture
-def ask(
-    folder: Path, model: Predictor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    return Command(monkeypatch, capsys, model, folder / "ner-luke")
 
 
 def test_a_line_is_a_document(ask: Command, model: Predictor) -> None:

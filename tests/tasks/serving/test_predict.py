@@ -20,12 +20,7 @@ from tasks.predict import main
 from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
-from tests.support.fine_tuned import EXAMPLES, bare, fine_tuned
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fine_tuned(tmp_path_factory.mktemp("models"), TASKS)
+from tests.support.fine_tuned import EXAMPLES, bare
 
 
 def running_text(words: Sequence[str]) -> str:

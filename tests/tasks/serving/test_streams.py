@@ -19,16 +19,7 @@ from tasks.predict import main
 from tasks.serving.predict import load
 from tasks.serving.streams import AT_ONCE, BYTES_AT_ONCE, batches, lines_of, numbered, replies
 from tests.support import ROOT
-from tests.support.fine_tuned import fine_tuned
 from tests.support.properties import given, st
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fine_tuned(
-        tmp_path_factory.mktemp("models"),
-        ("ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"),
-    )
 
 
 def length(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
 from tests.support import ROOT
@@ -29,13 +28,6 @@ def written(tmp_path: Path, *records: dict[str, Any], name: str = "data.json") -
     path = tmp_path / name
     path.write_text("\n".join(map(json.dumps, records)))
     return path
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 400)
-    return WordTokenizer.load(folder)
 
 
 def featurize(
