@@ -25,19 +25,11 @@ from tasks.linking.certainty import Certainty, basis, read_certainty, reliabilit
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, shares_by_counts
 from tests.support.contexts import write_context_table
-from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, settings, st
 
 SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
 # "ab" links three times to A and once to B; of five "ab" four are links.
 SENTENCE = "ab met Bob."
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return folder
 
 
 # Probabilities

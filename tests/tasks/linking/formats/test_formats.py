@@ -294,31 +294,21 @@ def test_any_text_is_read_as_it_is(before: list[str], inside: list[str], behind:
 
 
 def test_the_command_writes_every_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
     from tasks.linking.__main__ import main
-    from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
-    write_mentions(tmp_path, small_pages(ARTICLES), size=4)
     record = {"text": "Ann met Bob.", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}
     data = f"{json.dumps({'id': 'a', 'text': 'Ann met Bob.'})}\n{json.dumps(record)}\n".encode()
-
-    def run(name: str) -> tuple[str, str]:
+    for name, written in (
+        ("conll", "-DOCSTART- (a)\nAnn\tB\tAnn\tA\t\t0\nmet\nBob\tB\tBob\tB\t\t1\n.\n\n"),
+        ("wikitext", "== a ==\n[[A|Ann]] met [[B|Bob]].\n\n"),
+        ("html", '<mark title="A 50.0%">Ann</mark> met <mark title="B 100.0%">Bob</mark>.'),
+    ):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
         with pytest.raises(SystemExit, match=r"^1$"):
-            main(["link", "--format", name, "--mentions", str(tmp_path)])
+            main(["link", "--format", name, "--mentions", str(table)])
         out, err = capsys.readouterr()
-        return out, err
-
-    wrong = "error: stdin:2: the mentions 'Ann' at 0 and 'n ' at 2 overlap"
-    out, err = run("conll")
-    assert out == "-DOCSTART- (a)\nAnn\tB\tAnn\tA\t\t0\nmet\nBob\tB\tBob\tB\t\t1\n.\n\n"
-    assert err.startswith(wrong)
-    out, err = run("wikitext")
-    assert out == "== a ==\n[[A|Ann]] met [[B|Bob]].\n\n"
-    assert err.startswith(wrong)
-    out, err = run("html")
-    assert '<mark title="A 50.0%">Ann</mark> met <mark title="B 100.0%">Bob</mark>.' in out
-    assert "&#x27;Ann&#x27; at 0" in out
-    assert "error" not in err
+        wrong = "error: stdin:2: the mentions 'Ann' at 0 and 'n ' at 2 overlap"
+        assert (written in out, err.startswith(wrong)) == (True, name != "html")
+        assert name != "html" or "&#x27;Ann&#x27; at 0" in out

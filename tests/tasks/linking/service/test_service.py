@@ -28,17 +28,10 @@ from tasks.linking.linker import Linker
 from tasks.linking.service import service
 from tasks.linking.service.service import Limits, make_app
 from tests.support import ROOT
-from tests.support.mentions import ARTICLES, DUMP, small_pages, write_mentions
+from tests.support.mentions import DUMP
 
 LIMITS = Limits(bytes=2000, documents=3, requests=2)
 TEXT = "Ann met Bob."
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return folder
 
 
 @pytest.fixture(scope="module")
