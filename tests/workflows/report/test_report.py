@@ -21,15 +21,7 @@ from tests.support.report import HOSTILE, WORDS
 from workflows.report.corpus import corpus_figures
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
-from workflows.report.rendering import (
-    as_data,
-    duration,
-    render_page,
-    render_tables,
-    shortened,
-    size,
-    versions,
-)
+from workflows.report.rendering import as_data, render_page, render_tables
 from workflows.report.training_curves import answers, by_group, pretraining, speed
 
 PAGES = {
@@ -408,25 +400,6 @@ def test_of_steps_that_were_done_twice_the_last_speed_counts(tmp_path: Path) -> 
     assert [line["step"] for line in found["starts"]] == [0, 5]
     assert [line["words_per_second"] for line in found["steps"]] == [1.0, 3.0]
     assert speed(str(tmp_path / "nothing")) == {"starts": [], "steps": []}
-
-
-def test_numbers_are_written_for_readers() -> None:
-    assert [size(count) for count in (0, 999, 1000, 12_345, 123_456, 5_600_000_000_000)] == [
-        "0 B", "999 B", "1 kB", "12.3 kB", "123 kB", "5.6 TB",
-    ]  # fmt: skip
-    assert [duration(seconds) for seconds in (0.04, 119.96, 150, 3600, 360_000)] == [
-        "0.0 s", "120.0 s", "2 min 30 s", "1 h 00 min", "100 h 00 min",
-    ]  # fmt: skip
-
-
-def test_settings_and_versions() -> None:
-    assert shortened({"workdir": "/home/ada/work/", "dump": "a/b", "seed": "1"}) == {
-        "workdir": "work",
-        "dump": "a/b",
-        "seed": "1",
-    }
-    runs = {"a": {"python": "3.11", "versions": {"torch": "2"}}, "b": {"versions": {"torch": "1"}}, "c": {}}
-    assert versions(runs) == {"Python": ["3.11"], "torch": ["1", "2"]}
 
 
 def test_without_a_mention_table_there_is_no_corpus() -> None:

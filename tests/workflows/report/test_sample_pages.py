@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pipeline import schemas, storage
 from pipeline.lookup.entities import ALIASES
 from pipeline.storage.tries import write_numbers
-from workflows.report import sample_pages as module
-from workflows.report.sample_pages import pages_by_chance, pages_by_links, pieces, sample_pages
+from workflows.report.sample_pages import pieces, sample_pages
 
 HOSTILE = "<script>alert(1)</script>"
 STATUSES = {
@@ -166,18 +165,6 @@ def test_corpora_with_nothing_to_link(tmp_path: Path, paragraphs: list[dict[str,
     found = read(tmp_path, [{"page_id": 1, "title": "T", "paragraphs": paragraphs}])
     assert found["targets"] == []
     assert [page["text"] for page in found["pages"]] == [[["", ["Alone."]]]] * len(paragraphs)
-
-
-def test_fewer_pages_than_wanted_are_all_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DENSEST", 100)
-    pages = random_pages(30, seed=2)
-    extracted = write_extracted(tmp_path, [pages])
-    manifest = storage.read_manifest(extracted)
-    linked = [page["page_id"] for page in pages if link_count(page)]
-    assert sorted(pages_by_links(manifest.paths(extracted, "paragraphs/"))) == linked
-    monkeypatch.setattr(module, "BY_CHANCE", 100)
-    chance, _ = pages_by_chance(manifest.paths(extracted, "pages/"))
-    assert [row["title"] for row in chance] == in_order_of_hashes(pages)
 
 
 @given(st.text(alphabet="ab😀\u0301", max_size=20), st.lists(st.integers(0, 20), max_size=8))

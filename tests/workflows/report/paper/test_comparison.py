@@ -329,28 +329,6 @@ def test_marks_of_some_tasks_name_them() -> None:
     assert row_of(compared, 4, "LUKE").ours.marks == ("example data",)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"base_model": "roberta-large", "corpus": "a.xml.bz2"}, "from roberta-large, corpus a.xml.bz2"),
-        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2"}, "from scratch, corpus a.bz2, b.bz2"),
-        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2, c.bz2"}, "from scratch, corpus a.bz2 and 2 more"),
-    ],
-)
-def test_weights_of_our_own_say_what_they_have_read(options, text) -> None:
-    compared = compare([cell(weights="Pretrain, preset large", own_preset="large", **options)])
-    expected = f"the pipeline's own (Pretrain, preset large, {text})"
-    assert row_of(compared, 3, "LUKE").ours.made_with == f"conll2003; {expected}"
-    assert compared.experiments[0].weights == expected
-    assert compare([cell(weights="luke-large")]).experiments[0].weights == "luke-large"
-
-
-def test_a_size_that_is_not_the_papers_is_said() -> None:
-    (origin,) = row_of(compare([cell(sizes={"test": 12})]), 3, "LUKE").ours.origins
-    assert "test has 12 sentences, not 3,453" in origin.text
-    assert "train has" not in origin.text, "a split that was not counted is not known"
-
-
 # States
 
 
