@@ -184,18 +184,20 @@ def test_the_history_has_each_step(folder: Path, tmp_path: Path) -> None:
     assert configuration["hyperparameters"]["max_words"] == 96
 
 
-@pytest.mark.parametrize("task", ["ner", "extractive_qa", "entity_typing", "relation_classification"])
+@pytest.mark.parametrize("task", TASKS)
 def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: Path, task: str) -> None:
     """Two documents, an article, or a few examples."""
     rate, size = (5e-3, 2) if task == "ner" else (3e-3, 4)
     thorough = Hyperparameters(rate, 6e-3, batch_size=size, epochs=40, patience=10)
-    path = split_file(EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa") else "dev")
+    path = split_file(
+        EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa", "cloze_qa") else "dev"
+    )
     text = path.read_text()
     if task == "ner":
         text = "-DOCSTART-\n".join(text.split("-DOCSTART- -X- O O\n")[:3])
     else:
-        data = json.loads(text)
-        text = json.dumps({"data": data["data"][:1]} if task == "extractive_qa" else data[:8])
+        data, count = json.loads(text), {"cloze_qa": 4, "extractive_qa": 1}.get(task, 8)
+        text = json.dumps({"data": data["data"][:count]} if isinstance(data, dict) else data[:count])
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}{path.suffix}").write_text(text)
     takes = {"mentions": mentions} if task == "extractive_qa" else {}

@@ -14,7 +14,6 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
-from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans
 from tasks.task import Features, InputSettings
 from tests.support import ROOT
@@ -45,43 +44,6 @@ def featurize(
 ) -> Features:
     labels = task.label_names({"train": dataset})
     return task.featurize(dataset, InputSettings(tokenizer, labels, {}, max_words, profile))
-
-
-def test_examples_are_what_their_description_says() -> None:
-    sizes = {split: task.describe(task.read(EXAMPLES / f"{split}.txt")) for split in ("train", "dev", "test")}
-    assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
-    assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
-    assert task.label_names({"train": task.read(EXAMPLES / "train.txt")}) == (
-        "O", "LOC", "MISC", "ORG", "PER",
-    )  # fmt: skip
-    assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
-
-
-def test_features_of_wikigold_cover_each_span_once_with_the_sentence_whole(shared: Path) -> None:
-    dataset = task.read(shared / "data" / "ner" / "wikigold.conll.txt")
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
-    features = featurize(dataset, roberta, max_words=512)
-    spans: dict[int, list[tuple[int, ...]]] = {}
-    for feature in features.items:
-        assert 0 < len(feature.spans) <= task.MAX_SPANS
-        assert len(feature.word_ids) <= 512
-        spans.setdefault(feature.sentence, []).extend(map(tuple, feature.spans.tolist()))
-        sentence = dataset.sentences[feature.sentence]
-        is_first = any(document.sentences[:1] == (sentence,) for document in dataset.documents)
-        blanks = [
-            (place > 0 or not is_first) and has_leading_space(word)
-            for place, word in enumerate(sentence.words)
-        ]
-        subwords = roberta.encode(sentence.words, blanks)
-        for (start, end), (first, last) in zip(
-            feature.spans.tolist(), feature.positions.tolist(), strict=True
-        ):
-            expected = [subword for word in subwords[start:end] for subword in word]
-            assert feature.word_ids[first : last + 1].tolist() == expected
-    assert spans == {
-        index: enumerate_spans(len(sentence.rows), 16) for index, sentence in enumerate(dataset.sentences)
-    }
-    assert features.counts["entities_out_of_reach"] == features.counts["sentences_split"] == 0
 
 
 def test_context_never_crosses_a_document(tmp_path: Path, tokenizer: WordTokenizer) -> None:

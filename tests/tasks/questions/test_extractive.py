@@ -67,14 +67,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_examples_are_what_their_description_says() -> None:
-    datasets = {split: extractive.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")}
-    assert [len(dataset.examples) for dataset in datasets.values()] == [44, 20, 20]
-    assert {len(example.answers) for example in datasets["train"].examples} == {1}
-    assert all(extractive.describe(dataset)["answers_not_at_offset"] == 0 for dataset in datasets.values())
-    assert len({each.id for dataset in datasets.values() for each in dataset.examples}) == 84
-
-
 def test_answers_that_are_not_at_their_offset_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     wrong = {**QUESTION, "id": "q2", "answers": [{"answer_start": 14, "text": "1901"}]}
     before = {"answer_start": -5, "text": "Pell"}

@@ -157,16 +157,3 @@ def test_tokens_know_their_characters(bytes_tokenizer: WordTokenizer, text: str,
         assert len(marks) <= 1 or not is_fixed
     assert covered == {place for place, each in enumerate(text) if not each.isspace()} | covered
     assert (np.diff(characters, axis=0) >= 0).all(), "in the order of the text"
-
-
-def test_marks_that_differ_are_apart(bytes_tokenizer: WordTokenizer) -> None:
-    text = 'He (or "she"). A "cat", too)... (('
-    apart = marks_apart(bytes_tokenizer)
-    whole, parts = (
-        [tokenizer.decode([token_id]).strip() for token_id in tokenizer.encode_as_written([text])[0]]
-        for tokenizer in (bytes_tokenizer, apart)
-    )
-    assert '").' in whole
-    assert parts == [*(piece for piece in parts if len(piece) < 2 or piece.isalpha() or len({*piece}) == 1)]
-    assert marks_apart(apart) is marks_apart(apart)
-    assert apart.vocab == bytes_tokenizer.vocab

@@ -13,7 +13,6 @@ import torch
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.data_folder import label_file, read_label_file, split_file
 from tasks.relations import relation_classification
 from tasks.task import InputSettings
 from tests.support import ROOT
@@ -45,59 +44,13 @@ def test_both_formats_say_the_same(tmp_path: Path) -> None:
     assert [example.relation for example in examples] == ["no_relation", "Other"]
 
 
-def test_examples_are_what_their_description_says() -> None:
-    datasets = {
-        split: relation_classification.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")
-    }
-    assert [len(dataset.examples) for dataset in datasets.values()] == [42, 20, 20]
-    labels = relation_classification.label_names(datasets, ())
-    assert relation_classification.negative_label(labels, "") == "no_relation"
-    assert len(labels) == 6
-    facts = relation_classification.describe(datasets["train"])
-    assert facts["overlapping"] == 1
-    assert facts["tail_before_head"] > 5
-
-
-def test_features_of_semeval_hold_the_words_and_both_mentions(shared: Path) -> None:
-    folder = shared / "data" / "relation" / "semeval2010-task8"
-    datasets = {
-        split: relation_classification.read(split_file(folder, split)) for split in ("train", "dev", "test")
-    }
-    assert [len(dataset.examples) for dataset in datasets.values()] == [6507, 1493, 2717]
-    union = relation_classification.label_names(datasets, ())
-    path = label_file(folder)
-    assert path is not None
-    listed = relation_classification.label_names(datasets, read_label_file(path))
-    assert sorted(listed) == list(union)
-    assert (listed[0], len(union)) == ("Other", 19)
-    assert relation_classification.negative_label(union, "") == "Other"
-    unseen = {"Entity-Destination(e2,e1)"}
-    assert set(union) - {example.relation for example in datasets["train"].examples} == unseen
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
-    dataset = datasets["test"]
-    features = relation_classification.featurize(
-        dataset, InputSettings(roberta, union, MARKERS, 512, "fixed")
-    )
-    assert features.counts == {"mentions_cut": 0, "contexts_cut": 0, "labels_unknown": 0}
-    for example, feature in zip(dataset.examples, features.items, strict=True):
-        ids = feature.word_ids.tolist()
-        for (first, last), name, marker in zip(feature.ends.tolist(), "ht", MARKERS.values(), strict=True):
-            assert (ids[first], ids[last], ids.count(marker)) == (marker, marker, 2)
-            start, end = example.record.values[name]["pos"]
-            mention = [word_id for word_id in ids[first + 1 : last] if word_id < 60000]
-            assert roberta.decode(mention).strip() == " ".join(example.record.values["token"][start:end])
-        words = roberta.decode([word_id for word_id in ids[1:-1] if word_id < 60000])
-        assert words.split() == example.text.split()
-
-
-def test_unknown_labels(tmp_path: Path, shared: Path) -> None:
+def test_unknown_labels(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     path = written(tmp_path, TACRED, {**TACRED, "relation": "per:title"})
     dataset = relation_classification.read(path)
     with pytest.raises(ValueError, match=r"data.json:2: relation 'per:title' is not in the label file"):
         relation_classification.label_names({"train": dataset}, ("no_relation",))
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     features = relation_classification.featurize(
-        dataset, InputSettings(roberta, ("no_relation", "org:x"), MARKERS, 99, "fixed")
+        dataset, InputSettings(tokenizer, ("no_relation", "org:x"), MARKERS, 99, "fixed")
     )
     assert features.counts["labels_unknown"] == 1
     assert [int(feature.label) for feature in features.items] == [0, IGNORED]

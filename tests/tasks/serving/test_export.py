@@ -21,23 +21,22 @@ from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
-from tests.support.fine_tuned import EXAMPLES, fine_tune, name_of, pretrained
+from tests.support.fine_tuned import EXAMPLES, QUICK, finetune, name_of
 
 TASK_MODULES = [entity_typing, relation_classification, ner]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each task's fine-tuned model and, under `exported`, the same for transformers."""
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
+def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fine-tuned models for transformers, and titles of their entities (`entities.json`)."""
+    exported = tmp_path_factory.mktemp("exported")
     titles = ["[PAD]", "[UNK]", "[MASK]", "Ada", "Pell", "Teal"]
-    (folder / "entities.json").write_text(json.dumps({title: number for number, title in enumerate(titles)}))
-    for task in TASK_MODULES:
-        export(fine_tune(name_of(task), folder), folder / "exported" / name_of(task))
-    wikipedia = {"entity_vocab": folder / "entities.json"}
-    export(fine_tune("extractive_qa", folder), folder / "exported" / "extractive_qa", **wikipedia)
-    return folder
+    entities = exported / "entities.json"
+    entities.write_text(json.dumps({title: number for number, title in enumerate(titles)}))
+    for task in map(name_of, TASK_MODULES):
+        export(folder / f"{task}-luke", exported / task)
+    export(folder / "extractive_qa-luke", exported / "extractive_qa", entity_vocab=entities)
+    return exported
 
 
 def batch_of(predictor: Predictor, count: int) -> object:
@@ -49,12 +48,11 @@ def batch_of(predictor: Predictor, count: int) -> object:
 
 
 @pytest.mark.parametrize("task", TASK_MODULES)
-def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> None:
+def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: ModuleType) -> None:
     import transformers
 
-    exported = folder / "exported" / name_of(task)
     theirs, info = getattr(transformers, task.ARCHITECTURE).from_pretrained(
-        exported, output_loading_info=True
+        exported / name_of(task), output_loading_info=True
     )
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
@@ -84,9 +82,10 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
 
 
 @pytest.mark.parametrize("task", TASK_MODULES)
-def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> None:
-    ours = load(folder / f"{name_of(task)}-luke", device="cpu")
-    theirs = load(folder / "exported" / name_of(task), device="cpu")
+def test_the_exported_folder_answers_alike(folder: Path, exported: Path, task: ModuleType) -> None:
+    ours, theirs = (
+        load(each, device="cpu") for each in (folder / f"{name_of(task)}-luke", exported / name_of(task))
+    )
     assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
     if task is ner:
         sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
@@ -112,17 +111,20 @@ QUESTION = {
 
 
 @pytest.mark.parametrize("variant", ["luke", "luke_no_entities"])
-def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, variant: str) -> None:
+def test_transformers_answers_questions_alike(
+    folder: Path, tmp_path: Path, exported: Path, variant: str
+) -> None:
     """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
     import transformers
 
-    ours, exported = folder / "extractive_qa-luke", folder / "exported" / "extractive_qa"
+    ours, there = folder / "extractive_qa-luke", exported / "extractive_qa"
     if variant != "luke":
-        ours, exported = fine_tune("extractive_qa", folder, variant), tmp_path / "out"
-        export(ours, exported, entity_vocab=folder / "entities.json")
+        ours, there = tmp_path / "ours", tmp_path / "out"
+        finetune(folder, ours, QUICK, task="extractive_qa", variant=variant)
+        export(ours, there, entity_vocab=exported / "entities.json")
     has_entities = variant == "luke"
     kind = "LukeForQuestionAnswering" if has_entities else "RobertaForQuestionAnswering"
-    theirs, info = getattr(transformers, kind).from_pretrained(exported, output_loading_info=True)
+    theirs, info = getattr(transformers, kind).from_pretrained(there, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     assert list(theirs.config.id2label.values()) == ["start", "end"]
@@ -151,7 +153,7 @@ def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, vari
 
 def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its"):
-        export(fine_tune("cloze_qa", folder), tmp_path / "out")
+        export(folder / "cloze_qa-luke", tmp_path / "out")
     with pytest.raises(SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
     (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
@@ -161,9 +163,9 @@ def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_other_folders_are_refused(folder: Path, tmp_path: Path, exported: Path) -> None:
     with pytest.raises(ValueError, match=r"transformers reads it as it is"):
-        export(folder / "exported" / "ner", tmp_path / "out")
+        export(exported / "ner", tmp_path / "out")
     shutil.copytree(folder / "ner-luke", tmp_path / "model")
     path = tmp_path / "model" / "tokenizer" / "vocab.json"
     vocabulary = json.loads(path.read_text())
@@ -211,10 +213,10 @@ def answers_of(folder: Path) -> list[dict[str, str]]:
     return load(folder, device="cpu").predict([example.record.values for example in examples])
 
 
-def test_folders_of_all_versions_of_transformers_answer_alike(folder: Path, tmp_path: Path) -> None:
+def test_folders_of_all_versions_of_transformers_answer_alike(tmp_path: Path, exported: Path) -> None:
     import transformers
 
-    exported = folder / "exported" / "relation_classification"
+    exported /= "relation_classification"
     wanted = answers_of(exported)
     again = tmp_path / "again"
     transformers.LukeTokenizer.from_pretrained(exported).save_pretrained(again)

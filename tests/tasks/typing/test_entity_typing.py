@@ -49,13 +49,6 @@ def test_both_formats(tmp_path: Path) -> None:
     assert example.text[slice(*example.span)] == "Tom"
 
 
-def test_examples_are_what_their_description_says() -> None:
-    datasets = {split: entity_typing.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")}
-    assert [len(dataset.examples) for dataset in datasets.values()] == [44, 20, 20]
-    used = {label for dataset in datasets.values() for each in dataset.examples for label in each.types}
-    assert used == set(entity_typing.label_names(datasets, ()))
-
-
 def test_brackets_come_back(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     text = "-LRB- a -RRB- -lsb- b -rsb- -LCB- c -RCB- -ABC- LRB"
     assert entity_typing.restore_brackets(text, profile="fixed") == "( a ) [ b ] { c } -ABC- LRB"
