@@ -56,8 +56,8 @@ PROGRAMS = [
     "mkdir",
     "pip",
     "rm",
-    "tensorboard",
     "xargs",
+    "tensorboard",
 ]
 MEANINGS = generated.MEANINGS
 

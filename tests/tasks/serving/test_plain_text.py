@@ -157,29 +157,10 @@ def test_a_mark_that_is_never_closed_takes_no_time() -> None:
     assert time.monotonic() - begin < 20
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "Ada",
-                "left.",
-                '"',
-                "(",
-                ")",
-                "'",
-                " ",
-                "\n",
-                "\n\n",
-                "\r\n",
-                "😀",
-                "U.S.",
-                "http://a.b",
-                "\t",
-                "!",
-            ]
-        )
-    )
-)
+PARTS = [*"\"()' \n\t!", "Ada", "left.", "\n\n", "\r\n", "😀", "U.S.", "http://a.b"]
+
+
+@given(st.lists(st.sampled_from(PARTS)))
 def test_sentences_are_spans_in_order(parts: list[str]) -> None:
     text = "".join(parts)
     spans = sentences(text, "en")

@@ -307,15 +307,8 @@ def test_what_marks_mean(options, said) -> None:
     compared = compare([cell(**each) for each in options])
     parts = (LEFT_OUT, NOTHING, UNLIKE, NO_DIFFERENCE, COMES_OF)
     assert tuple(part for part in parts if part in compared.caveat) == said
-    sentences = {
-        LEFT_OUT: (EXAMPLE_DATA,),
-        NOTHING: (TINY_SIZE,),
-        UNLIKE: (OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS),
-    }
     for row in (row.ours for table in compared.results for row in table.rows if row.ours):
-        for mark in (mark for origin in row.origins for mark in origin.marks):
-            (sentence,) = (part for part in compared.caveat.split(".") if f'"{mark}"' in part)
-            assert all((part in sentence) is (mark in marks) for part, marks in sentences.items())
+        assert all(f'"{mark}"' in compared.caveat for origin in row.origins for mark in origin.marks)
 
 
 def test_marks_of_some_tasks_name_them() -> None:
