@@ -140,12 +140,8 @@ def features_for(task: ModuleType, count: int) -> list:
     for number in range(count):
         word_ids = generator.integers(5, TINY.vocab_size, size=20 + 3 * number)
         ends = np.array([[1 + number, 4 + 2 * number], [9, 10 + number]])[: len(task.ENTITIES)]
-        features.append(relation_feature(word_ids, ends))
+        features.append(relation_classification.MarkedFeature(word_ids, ends, np.array(0)))
     return features
-
-
-def relation_feature(word_ids: np.ndarray, ends: np.ndarray) -> relation_classification.MarkedFeature:
-    return relation_classification.MarkedFeature(word_ids, ends, np.array(0))
 
 
 @pytest.mark.parametrize("task", [entity_typing, relation_classification])

@@ -57,12 +57,3 @@ def test_a_part_that_does_not_fit_is_named(folder: Path, parts: dict[str, str], 
     with pytest.raises(ValueError, match=message) as raised:
         open_linker(LinkerSettings(**{"mentions": str(folder / "mentions"), **paths}, device="cpu"))
     assert "\n" not in str(raised.value)
-
-
-def test_the_threshold_of_a_calibration_is_that_of_given_mentions(folder: Path) -> None:
-    parts = {name: str(folder / name) for name in ("mentions", "contexts")}
-    parts["calibration"] = str(folder / "calibration.json")
-    found = open_linker(LinkerSettings(**parts))
-    assert (found.certainty.min_probability, found.min_detected) == (0.5, 0.0)
-    found = open_linker(LinkerSettings(**parts, min_probability=0.25))
-    assert (found.certainty.min_probability, found.min_detected) == (0.25, 0.25)

@@ -78,19 +78,6 @@ def test_mentions_that_are_given_stay(link: Link, folder: Path) -> None:
     assert again["mentions"] == found["mentions"]
 
 
-def test_a_threshold_counts_the_page_and_the_entity(link: Link, folder: Path) -> None:
-    """Between the two values of a mention it has its page; above its product it has none."""
-    [found] = link("--ner", folder / "ner-luke", data=TEXTS[0])
-    [*linked] = [each for each in found["mentions"] if each["title"]]
-    assert linked
-    for mention in linked:
-        product = mention["probability"] * mention["label_probability"]
-        for share, title in ((product - 1e-6, mention["title"]), (product + 1e-6, None)):
-            [line] = link("--ner", folder / "ner-luke", "--min-probability", share, data=TEXTS[0])
-            [same] = [each for each in line["mentions"] if each["start"] == mention["start"]]
-            assert same["title"] == title
-
-
 def test_the_service_finds_them_too(link: Link, folder: Path, table: Path) -> None:
     arguments = ["--mentions", str(table), "--ner", str(folder / "ner-luke"), "--device=cpu"]
     linker = open_linker(settings_of(parser().parse_args(["serve", *arguments])))

@@ -258,16 +258,6 @@ def test_answers_tell_pages_by_qid_too(tmp_path: Path, tables: dict[str, Candida
     assert (micro["gold"], micro["predicted"], micro["correct"]) == (4, 4, 3)
 
 
-def test_titles_that_the_dump_lacks_are_told(tmp_path: Path, finder: CandidateFinder) -> None:
-    gold = write(tmp_path / "gold", [[((0, 3), "No_such#part"), ((4, 7), "B")]])
-    scores = score_files(gold, gold, finder)
-    assert scores["titles_not_in_dump"] == {"No such": 1}
-    assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
-    without = score_files(gold, gold)
-    assert without["disambiguation"] == {"overall": {"mentions": 2, "accuracy": 1.0}}
-    assert without["titles_not_in_dump"] == {}
-
-
 def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFinder) -> None:
     """B is a page, To_a a redirect to one; None is linked, and no page."""
     lines = [{"id": name, "text": "Ann", "mentions": []} for name in ("B", "To_a", "None", "D")]

@@ -88,13 +88,6 @@ def test_a_blank_file_is_a_document_without_entities(ask: Command, tmp_path: Pat
     assert (tmp_path / "out" / "blank.ann").read_text() == ""
 
 
-def test_bad_lines_cost_no_other_its_answer(ask: Command) -> None:
-    out, _ = ask(b"Ada left.\ncaf\xe9\nBob left.", "--text", status=1)
-    good, bad, other = objects(out)
-    assert (good["text"], other["text"]) == ("Ada left.", "Bob left.")
-    assert bad == {"error": "stdin:2: byte 3 is not UTF-8; convert the input to UTF-8", "line": 2}
-
-
 def test_what_breaks_a_splitter_is_named(ask: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.sequences import sentences as splitters
 

@@ -17,9 +17,9 @@ from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
-from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
+from tests.support.asked import Command, lines, objects
 from tests.support.fine_tuned import EXAMPLES, bare
 
 
@@ -91,32 +91,6 @@ def test_questions_are_answered_as_in_training(folder: Path, task: str) -> None:
     assert predictor.predict([]) == []
 
 
-def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
-    asked = []
-
-    def annotate(text: str, page: str | None) -> list[EntityMention]:
-        asked.append((text, page))
-        return [EntityMention(0, 3, 5), EntityMention(4, 7, 1)]
-
-    question = {"question": "Who met Bob?", "text": "Ada met Bob.", "page": "Ada"}
-    given = [{"start": 0, "end": 3, "entity_id": 5}]
-    plain, annotated = (
-        load(folder / "extractive_qa-luke", device="cpu", annotate=each) for each in (None, annotate)
-    )
-    answers = annotated.predict([question])
-    assert asked == [("Who met Bob?", "Ada"), ("Ada met Bob.", "Ada")]
-    assert answers == plain.predict([{**question, "entities": given, "question_entities": given}])
-    assert answers != plain.predict([question])
-    with pytest.raises(ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa"):
-        load(folder / "ner-luke", device="cpu", annotate=annotate)
-    with pytest.raises(ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the"):
-        plain.predict([{**question, "entities": [{**given[0], "entity_id": 6}]}])
-
-
-def stdin(text: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(text.encode()))
-
-
 QUESTIONS: dict[str, dict[str, Any]] = {
     "entity_typing": {"text": "Ada met Bob.", "start": 0, "end": 3},
     "relation_classification": {"text": "Ada met Bob.", "head": [0, 3], "tail": [8, 11]},
@@ -141,14 +115,10 @@ def choices_of(answer: dict[str, Any]) -> list[list[tuple[Any, float]]]:
 def test_top_tells_the_likeliest(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ask(*options: str) -> dict[str, Any]:
-        monkeypatch.setattr("sys.stdin", stdin(json.dumps(QUESTIONS[task])))
-        main([str(folder / f"{task}-luke"), "--device", "cpu", *options])
-        [line] = capsys.readouterr().out.splitlines()
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    plain, two, all_of_them = ask(), ask("--top", "2"), ask("--top", "1000")
+    ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")
+    plain, two, all_of_them = (
+        objects(ask(lines(QUESTIONS[task]), *top)[0])[0] for top in ((), ("--top", 2), ("--top", 1000))
+    )
     groups = choices_of(all_of_them)
     assert groups
     for group in groups:
@@ -181,9 +151,7 @@ def likeliest(answer: dict[str, Any]) -> list[float]:
     ]
 
 
-def test_the_temperature_changes_probabilities_alone(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Path) -> None:
     for task, question in QUESTIONS.items():
         found = []
         for temperature in (None, 1, 0.5, 4.0):
@@ -193,10 +161,7 @@ def test_the_temperature_changes_probabilities_alone(
             del config["calibration_temperature"]
             config |= {} if temperature is None else {"calibration_temperature": temperature}
             (model / "config.json").write_text(json.dumps(config))
-            monkeypatch.setattr("sys.stdin", stdin(json.dumps(question)))
-            main([str(model), "--device", "cpu"])
-            answer = json.loads(capsys.readouterr().out)
-            found.append({name: value for name, value in answer.items() if name not in question})
+            found += load(model, device="cpu").predict([question])
         older, neutral, sharp, flat = found
         assert older == neutral
         assert bare(sharp) == bare(neutral) == bare(flat)
@@ -231,7 +196,7 @@ def test_what_is_computed_at_once_and_how_precisely(
     monkeypatch.setattr(predict, "logits_of", logits_of)
     question = json.dumps({"text": "Ada met Bob in the old town of Bern .\nThey left for Paris ."})
     for options in ([], ["--tokens-per-batch", "60"], ["--tokens-per-batch", "0"], ["--precision", "bf16"]):
-        monkeypatch.setattr("sys.stdin", stdin(question))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(question.encode())))
         main([str(folder / "ner-luke"), "--device", "cpu", *options])
     assert len(capsys.readouterr().out.splitlines()) == 4
     whole, *others, narrow = (np.concatenate(rows) for rows in found)

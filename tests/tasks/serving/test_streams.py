@@ -19,6 +19,7 @@ from tasks.predict import main
 from tasks.serving.predict import load
 from tasks.serving.streams import AT_ONCE, BYTES_AT_ONCE, batches, lines_of, numbered, replies
 from tests.support import ROOT
+from tests.support.asked import Command, objects
 from tests.support.properties import given, st
 
 
@@ -171,23 +172,9 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
 def test_hostile_lines(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each as the first of an input by itself, through the command, and all together."""
-    model = load(folder / f"{task}-luke", device="cpu")
-    monkeypatch.setattr("tasks.predict.load", lambda *given, **settings: model)
-    rows = [
-        (line if isinstance(line, bytes) else line.encode(), wanted)
-        for name, line, wanted in HOSTILE
-        if name == task
-    ]
-    for line, wanted in rows:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line + b"\n")))
-        if wanted:
-            with pytest.raises(SystemExit) as raised:
-                main([str(folder / f"{task}-luke")])
-            assert raised.value.code == 1
-        else:
-            main([str(folder / f"{task}-luke")])
-        printed = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")
+    for line, wanted in ((line, wanted) for name, line, wanted in HOSTILE if name == task):
+        printed = objects(ask(line, status=int(bool(wanted)))[0])
         assert len(printed) == bool(line.strip()), line[:80]
         for each in printed:
             assert ("error" in each) == bool(wanted), (line[:80], each)
@@ -278,13 +265,8 @@ def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:
         assert process.stderr.read().startswith("error: stdin:1: not JSON")
 
 
-def test_lines_that_are_left_out_are_counted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = ["{}", '{"text": "Ada"}', "{}", "[]"]
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
-    main([str(folder / "ner-luke"), "--device", "cpu", "--on-error", "skip"])
-    out, told = capsys.readouterr()
+def test_lines_that_are_left_out_are_counted(ask: Command) -> None:
+    out, told = ask('{}\n{"text": "Ada"}\n{}\n[]', "--on-error", "skip")
     assert len(out.splitlines()) == 1
     assert told.splitlines()[0].startswith("left out: 2: no field 'text'")
     assert told.splitlines()[1].startswith("left out: 1: found []; wanted a JSON object (the first at stdin:")
