@@ -1,15 +1,12 @@
 """Marked mentions: order of markers, what is cut, and the classifier against transformers."""
 
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
-from model.hf.fine_tuned import load_fine_tuned
-from model.hf.load import load_strictly
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.io.windows import boundaries
@@ -17,7 +14,7 @@ from tasks.markers import add_word_markers, fit, marked_input
 from tasks.relations import relation_classification
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
-from tests.support.models import TINY, luke_of_transformers
+from tests.support.models import TINY
 from tests.support.properties import given, st
 
 TEXT = "one two three four five six seven eight"
@@ -142,33 +139,6 @@ def features_for(task: ModuleType, count: int) -> list:
         ends = np.array([[1 + number, 4 + 2 * number], [9, 10 + number]])[: len(task.ENTITIES)]
         features.append(relation_classification.MarkedFeature(word_ids, ends, np.array(0)))
     return features
-
-
-@pytest.mark.parametrize("task", [entity_typing, relation_classification])
-@pytest.mark.parametrize("entity_aware", [True, False])
-def test_heads_equal_those_of_transformers(tmp_path: Path, task: ModuleType, entity_aware: bool) -> None:
-    theirs = luke_of_transformers(
-        task.ARCHITECTURE, use_entity_aware_attention=entity_aware, num_labels=5, initializer_range=0.3
-    )
-    theirs.save_pretrained(tmp_path)
-    fine_tuned = load_fine_tuned(str(tmp_path))
-    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
-    ours = task.head(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
-    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
-    batch = task.collate(features_for(task, 4), entities=True, pad_id=TINY.pad_token_id)
-    inputs = batch.inputs
-    assert inputs.entity_ids is not None
-    with torch.inference_mode():
-        expected = theirs(
-            input_ids=inputs.word_ids,
-            attention_mask=inputs.word_mask.long(),
-            entity_ids=torch.full_like(inputs.entity_ids, 2),
-            entity_attention_mask=torch.ones_like(inputs.entity_ids),
-            entity_position_ids=inputs.entity_positions,
-        ).logits
-        found = np.stack(task.logits(ours, batch))
-    assert np.abs(expected.numpy() - found).max() < 1e-5
-    assert expected.std() > 0.1
 
 
 @pytest.mark.parametrize("task", [entity_typing, relation_classification])

@@ -1,6 +1,5 @@
 """Entity recognition: features of real sentences, the head against transformers, decoding and scoring."""
 
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -44,18 +43,6 @@ def featurize(
 ) -> Features:
     labels = task.label_names({"train": dataset})
     return task.featurize(dataset, InputSettings(tokenizer, labels, {}, max_words, profile))
-
-
-def test_context_never_crosses_a_document(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    documents = [
-        [words(f"{name} one"), words(f"{name} two"), [(name, "I-PER")]] for name in ("Ada", "Bob", "Eve")
-    ]
-    dataset = column_file(tmp_path, documents)
-    features = featurize(dataset, tokenizer)
-    for feature in features.items:
-        name = ("Ada", "Bob", "Eve")[feature.sentence // 3]
-        assert tokenizer.decode(feature.word_ids[1:-1].tolist()).split() == [name, "one", name, "two", name]
-        assert (feature.word_ids[0], feature.word_ids[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
 
 
 def test_without_document_lines_a_sentence_has_no_context(tmp_path: Path, tokenizer: WordTokenizer) -> None:
@@ -207,41 +194,3 @@ def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTok
     assert batch.labels.tolist() == [[1, 0, 0], [0, IGNORED, IGNORED]]
     assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
     assert task.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
-
-
-@pytest.mark.parametrize("entity_aware", [True, False])
-def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, entity_aware: bool) -> None:
-    from transformers import LukeConfig as TheirConfig
-    from transformers import LukeForEntitySpanClassification
-
-    from model.hf.fine_tuned import load_fine_tuned
-    from model.hf.load import load_strictly
-    from model.luke.config import TRANSFORMERS_LACK
-
-    torch.manual_seed(1)
-    sizes = {name: value for name, value in asdict(TINY).items() if name not in TRANSFORMERS_LACK}
-    sizes |= {"use_entity_aware_attention": entity_aware, "initializer_range": 0.3}
-    config = TheirConfig(**sizes, num_labels=5)
-    theirs = LukeForEntitySpanClassification(config).eval()
-    theirs.save_pretrained(tmp_path / "luke")
-    fine_tuned = load_fine_tuned(str(tmp_path / "luke"))
-    assert fine_tuned.luke.config.use_entity_aware_attention == entity_aware
-    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
-    ours = task.SpanClassifier(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
-    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
-    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
-    batch = task.collate(features, entities=True, pad_id=tokenizer.pad_id)
-    inputs = batch.inputs
-    assert inputs.entity_ids is not None
-    with torch.inference_mode():
-        expected = theirs(
-            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
-            entity_ids=inputs.entity_ids * 2, entity_attention_mask=inputs.entity_mask.long(),
-            entity_position_ids=inputs.entity_positions,
-            entity_start_positions=batch.positions[..., 0], entity_end_positions=batch.positions[..., 1],
-        ).logits  # fmt: skip
-        found = task.logits(ours, batch)
-    assert len({len(row) for row in found}) > 1
-    for row, size, ours_row in zip(expected, batch.sizes, found, strict=True):
-        assert np.abs(row[:size].numpy() - ours_row).max() < 1e-5
-    assert expected.std() > 0.1

@@ -187,13 +187,14 @@ def command(folder: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "tasks.predict", str(folder), "--device", "cpu", *options]
 
 
+def started(folder: Path, *options: str) -> subprocess.Popen[str]:
+    """The command, with pipes to all that it reads and writes."""
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command(folder / "ner-luke", *options), cwd=ROOT, text=True, **pipes)
+
+
 def test_a_caller_asks_and_reads_in_turn(folder: Path) -> None:
-    asked = command(folder / "ner-luke")
-    with subprocess.Popen(
-        asked, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    with started(folder) as process:
         for number in range(4):
             begin = time.monotonic()
             process.stdin.write(json.dumps({"text": "Ada met Bob.", "n": number}) + "\n")
@@ -215,10 +216,7 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
     line = json.dumps({"text": "Ada met Bob."}) + "\n"
-    asked = command(folder / "ner-luke")
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder) as process:
         process.stdout.close()
         try:
             process.stdin.write(line * 5000)
@@ -227,8 +225,7 @@ def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
             pass
         assert process.wait(60) == 1
         assert "Traceback" not in process.stderr.read()
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder) as process:
         process.stdin.write(line)
         process.stdin.flush()
         assert process.stdout.readline()
@@ -255,10 +252,7 @@ def test_closed_streams_are_told(folder: Path, tmp_path: Path) -> None:
 
 
 def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    asked = command(folder / "ner-luke", "--on-error", "stop")
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder, "--on-error", "stop") as process:
         process.stdin.write("{\n")
         process.stdin.flush()
         assert process.wait(60) == 1

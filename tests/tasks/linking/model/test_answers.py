@@ -271,17 +271,6 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
         agree(found, expected)
 
 
-def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) -> None:
-    """Else global and local were one, and the test beside loops could not tell."""
-    mentions = [Mention(start, end) for start, end in ((0, 3), (8, 11), (13, 16), (21, 24))]
-    example = LinkingExample(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
-    [local], [found] = (disambiguate(model, [example], is_global=each) for each in (False, True))
-    assert not np.allclose(local[1], found[1], atol=1e-3)
-    assert local[0].tolist() == found[0].tolist() == [1.0]
-    assert disambiguate(model, [], is_global=True) == []
-    assert disambiguate(model, [LinkingExample("", [], [])], is_global=True) == [[]]
-
-
 # Loading
 
 
