@@ -116,12 +116,6 @@ def test_the_sample_is_that_of_brute_force(tmp_path: Path) -> None:
     assert found["of"] == sum(bool(page["paragraphs"]) for page in pages) < 80
 
 
-def test_the_sample_does_not_depend_on_blocks(tmp_path: Path) -> None:
-    pages = random_pages(40)
-    one, other = (read(tmp_path / str(blocks), pages, blocks) for blocks in (1, 7))
-    assert one == other
-
-
 def test_what_is_shown_is_the_beginning_and_counted(tmp_path: Path) -> None:
     pages = {page["title"]: page for page in random_pages(60, seed=1)}
     found = read(tmp_path, list(pages.values()))

@@ -160,24 +160,28 @@ def bare(text: str) -> str:
     return "".join(text.replace("\u200b", "").split())
 
 
+OVERLAPPING = {"text": TEXT, "mentions": [mention(3, 6, "A"), mention(0, 4, "B")]}
+
+
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("name", "values", "message"),
     [
-        (linked("a -DOCSTART-@b.de c"), "the word '-DOCSTART-@b.de' fits in no column"),
-        (linked("a\0b"), "fits in no column"),
-        ({**DOCUMENT, "id": "a\tb"}, r"id is 'a\\tb'; columns want one without tabs"),
-        (linked("a   b", ("  ", "A")), "the mention '  ' has no word"),
+        ("conll", linked("a -DOCSTART-@b.de c"), "the word '-DOCSTART-@b.de' fits in no column"),
+        ("conll", linked("a\0b"), "fits in no column"),
+        ("conll", {**DOCUMENT, "id": "a\tb"}, r"id is 'a\\tb'; columns want one without tabs"),
+        ("conll", linked("a   b", ("  ", "A")), "the mention '  ' has no word"),
+        *(
+            (name, OVERLAPPING, r"the mentions '<b>A' at 0 and 'Ada' at 3 overlap.*--format json")
+            for name in ("conll", "html", "wikitext")
+        ),
+        *(
+            ("wikitext", linked("Ann", ("Ann", title)), "fits in no link of wikitext")
+            for title in ("A|B", "A]]", "A\nB", "{{A}}", "A#b", " ")
+        ),
     ],
 )
-def test_what_fits_in_no_column_is_an_error(values: dict[str, Any], message: str) -> None:
+def test_what_fits_in_no_format_is_an_error(name: str, values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        written(find_format("conll", FACTS), values)
-
-
-@pytest.mark.parametrize("name", ["conll", "html", "wikitext"])
-def test_mentions_that_overlap_are_an_error(name: str) -> None:
-    values = {"text": TEXT, "mentions": [mention(3, 6, "A"), mention(0, 4, "B")]}
-    with pytest.raises(ValueError, match=r"the mentions '<b>A' at 0 and 'Ada' at 3 overlap.*--format json"):
         written(find_format(name, FACTS), values)
 
 
@@ -260,12 +264,6 @@ def test_colons_make_no_files_and_letters_beside_stay_beside() -> None:
     )
     [(text, links)] = extracted(linked("In xChinas", ("China", "China")))
     assert (text, links) == ("In xChinas", [("China", "China")])
-
-
-@pytest.mark.parametrize("title", ["A|B", "A]]", "A\nB", "{{A}}", "A#b", " "])
-def test_a_title_that_is_none_is_an_error(title: str) -> None:
-    with pytest.raises(ValueError, match="fits in no link of wikitext"):
-        written(find_format("wikitext", FACTS), linked("Ann", ("Ann", title)))
 
 
 PARTS = (
