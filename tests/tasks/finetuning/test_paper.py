@@ -6,20 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from model.luke.config import MASKED_SHARE, LukeConfig
-from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from tasks.finetuning.finetune import TASKS
-from tasks.finetuning.paper import (
-    DATASETS,
-    PRETRAINING,
-    ROBERTA_PRETRAINING,
-    TABLES,
-    VARIANT_OF_ROW,
-    Cell,
-    Measure,
-    Table,
-    fine_tuning,
-)
+from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Cell, Measure, Table, fine_tuning
 from tasks.finetuning.variants import VARIANTS
 
 TABLE = re.compile(r"\\begin\{table\*?\}.*?\\end\{table\*?\}", re.DOTALL)
@@ -146,47 +134,9 @@ def test_every_row_of_ours_is_one_of_the_paper() -> None:
     assert set(TASKS) <= set(DATASETS)
 
 
-@pytest.mark.parametrize("preset", ["base", "large"])
-@pytest.mark.parametrize("task", TASKS)
-def test_presets_of_a_task_are_the_papers(task: str, preset: str) -> None:
-    """Every row that is a setting; its classifiers learn at the rate of the rest.
-
-    Dropout is the model's own; decay is always linear, and no gradient is clipped.
-    """
-    ours, paper = TASKS[task].PRESETS[preset], dict(fine_tuning(task))
-    assert ours.head_learning_rate == ours.learning_rate == paper.pop("Learning rate")
-    assert ours.batch_size == paper.pop("Batch size")
-    assert ours.epochs == paper.pop("Training epochs")
-    assert ours.max_words == paper.pop("Maximum word length")
-    assert ours.warmup_ratio == paper.pop("Warmup ratio")
-    assert ours.weight_decay == paper.pop("Weight decay")
-    assert ours.betas == (paper.pop("Adam β1"), paper.pop("Adam β2"))
-    assert ours.epsilon == paper.pop("Adam ε")
-    dropout = paper.pop("Dropout")
-    assert dropout == LukeConfig.hidden_dropout_prob == LukeConfig.attention_probs_dropout_prob
-    assert (paper.pop("Learning rate decay"), paper.pop("Gradient clipping")) == ("linear", "none")
-    assert paper.keys() == {"Training time", "Number of GPUs", "Dev score"}
-
-
 def test_what_only_the_paper_says_of_a_task() -> None:
     rows = [fine_tuning(task) for task in DATASETS]
     assert [row["Learning rate"] for row in rows] == [1e-5, 1e-5, 1e-5, 1e-5, 1.5e-5]
     assert [row["Training time"] for row in rows] == ["10min", "190min", "203min", "92min", "42min"]
     assert [row["Number of GPUs"] for row in rows] == [1, 1, 1, 8, 8]
     assert fine_tuning("extractive_qa")["Dev score"] == "89.8 EM/95.0 F1"
-
-
-@pytest.mark.parametrize(
-    ("table", "recipe"), [(PRETRAINING, PAPER_RECIPE), (ROBERTA_PRETRAINING, PAPER_RECIPE.without_entities())]
-)
-def test_pretraining_is_the_papers(table: Table, recipe: Recipe) -> None:
-    paper = table.column("Value")
-    rates = [paper[name] for name in paper if name.startswith("Peak learning rate")]
-    assert [phase.learning_rate for phase in recipe.phases] == rates[::-1]
-    assert {phase.warmup_steps for phase in recipe.phases} == {paper["Warmup steps"]}
-    assert sum(phase.steps for phase in recipe.phases) == 200_000
-    assert (recipe.batch_size, recipe.weight_decay) == (paper["Batch size"], paper["Weight decay"])
-    assert (*recipe.betas, recipe.epsilon) == (paper["Adam β1"], paper["Adam β2"], paper["Adam ε"])
-    masked = {paper[name] for name in paper if name.startswith("Mask probability")}
-    assert masked == {f"{MASKED_SHARE:.0%}"} == {f"{recipe.masked_entity_share:.0%}"}
-    assert paper["Dropout"] == LukeConfig.hidden_dropout_prob

@@ -11,7 +11,7 @@ from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordToken
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.windows import STRIDE, token_spans, widest_windows, windows
 from tasks.questions.annotations import EntityMention
-from tasks.questions.windows import encode, joined, marks_apart, passage_room, question_limit, tokens_of
+from tasks.questions.windows import encode, joined, marks_apart, passage_room, tokens_of
 from tests.support.properties import given, settings, st
 
 
@@ -88,12 +88,6 @@ def test_layouts_of_roberta_and_bert(tokenizer: WordTokenizer, monkeypatch: pyte
     word_ids, first = joined([7, 8], np.array([9]), tokenizer)
     assert (word_ids.tolist(), first) == ([cls, 7, 8, sep, 9, sep], 4)
     assert passage_room(2, 6, tokenizer) == 1
-
-
-def test_short_models_keep_half_for_the_passage(tokenizer: WordTokenizer) -> None:
-    assert question_limit(64, 512, tokenizer) == 64
-    assert question_limit(64, 96, tokenizer) == 46
-    assert question_limit(64, 5, tokenizer) == 1
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(0, 30), st.integers(1, 10))

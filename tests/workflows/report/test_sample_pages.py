@@ -8,13 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import ALIASES
 from pipeline.storage.tries import write_numbers
-from workflows.report.sample_pages import pieces, sample_pages
+from workflows.report.sample_pages import sample_pages
 
 HOSTILE = "<script>alert(1)</script>"
 STATUSES = {
@@ -159,16 +157,3 @@ def test_corpora_with_nothing_to_link(tmp_path: Path, paragraphs: list[dict[str,
     found = read(tmp_path, [{"page_id": 1, "title": "T", "paragraphs": paragraphs}])
     assert found["targets"] == []
     assert [page["text"] for page in found["pages"]] == [[["", ["Alone."]]]] * len(paragraphs)
-
-
-@given(st.text(alphabet="ab😀\u0301", max_size=20), st.lists(st.integers(0, 20), max_size=8))
-def test_pieces_make_up_the_text(text: str, places: list[int]) -> None:
-    places = sorted(places)[: len(places) // 2 * 2]
-    links = [
-        {"start": start, "end": end, "target": "T"}
-        for start, end in zip(places[::2], places[1::2], strict=True)
-    ]
-    parts = pieces(text, links)
-    assert "".join(part[0] for part in parts) == text
-    linked = [part[0] for part in parts if part[1:]]
-    assert linked == [text[link["start"] : link["end"]] for link in links if link["end"] <= len(text)]
