@@ -2,6 +2,7 @@
 
 from collections import Counter
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,24 +63,22 @@ def test_every_marker_stands_at_its_span(found: list[tuple[int, int]]) -> None:
         opened.add(number)
 
 
-def test_segments_are_as_they_are_written(tokenizer: WordTokenizer) -> None:
-    text = "one two (three) four"
-    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "fixed")
-    word_ids, _ = marked_input(text, [(4, 7), (9, 14)], inputs, Counter())
-    words = tokenizer.encode(["one", "two", "(", "three", ") four"], [False, True, True, False, False])
-    expected = [*words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
-    assert word_ids.tolist() == [tokenizer.cls_id, *expected, tokenizer.sep_id]
-
-
-def test_in_the_profile_paper_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
-    text = "two(three)four"
-    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "paper")
-    word_ids, ends = marked_input(text, [(4, 9), (10, 14)], inputs, Counter())
-    words = tokenizer.encode(["two(", "three", ")", "four", ""], [True] * 5)
-    expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901]
+@pytest.mark.parametrize(
+    ("profile", "text", "spans", "segments", "blanks"),
+    [
+        ("fixed", "one two (three) four", [(4, 7), (9, 14)], ["one", "two", "(", "three", ") four"], "01100"),
+        ("paper", "two(three)four", [(4, 9), (10, 14)], ["two(", "three", ")", "four", ""], "11111"),
+    ],
+)
+def test_segments_are_as_they_are_written_or_each_has_a_leading_space(
+    tokenizer: WordTokenizer, profile: str, text: str, spans: list[Any], segments: list[str], blanks: str
+) -> None:
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, profile)
+    word_ids, ends = marked_input(text, spans, inputs, Counter())
+    words = tokenizer.encode(segments, [blank == "1" for blank in blanks])
+    expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
     assert word_ids.tolist() == [*expected, tokenizer.sep_id]
-    assert all(word_ids[ends[0]] == 900)
-    assert all(word_ids[ends[1]] == 901)
+    assert word_ids[ends].tolist() == [[900, 900], [901, 901]]
     assert ends[0].tolist() == [expected.index(900), expected.index(900) + len(words[1]) + 1]
 
 

@@ -13,13 +13,12 @@ import torch
 
 from model.training.signals import Stopped
 from tasks.finetuning import epochs as training
-from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.epochs import EpochTraining, loss_of_part, parts_of_step
 from tasks.finetuning.inference import collate, logits_of
-from tasks.finetuning.prepare import FineTuningSettings, Run
+from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
-from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared, settings
+from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared
 from tests.support.killed import run_killed
 
 
@@ -400,15 +399,6 @@ def test_predictions_do_not_depend_on_what_is_computed_at_once(folder: Path, tas
         assert all(np.abs(rows[0] - row).max() < 1e-4 for row in rows)
 
 
-def test_what_is_not_said_is_as_for_the_stage(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TASKS["ner"].PRESETS, "base", replace(THREE, epochs=1))
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    unsaid = FineTuningSettings(folder / "weights", folder / "tokenizer", allow_no_predictions=True)
-    said = settings(folder, variant="luke", preset="base", profile="fixed", seed=42)
-    for name, each in (("unsaid", unsaid), ("said", said)):
-        finetuning.finetune("ner", EXAMPLES / "ner", tmp_path / name, each)
-    assert contents(tmp_path / "said") == contents(tmp_path / "unsaid")
+def test_an_unknown_device_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):
-        finetune(folder, tmp_path / "other", device="gpu")
+        finetune(folder, tmp_path, device="gpu")

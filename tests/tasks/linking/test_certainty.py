@@ -32,9 +32,6 @@ SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
 SENTENCE = "ab met Bob."
 
 
-# Probabilities
-
-
 @given(SCORES, st.floats(0.05, 20), st.floats(0, 1), st.integers(0, 1000), st.floats(0.1, 1))
 def test_probabilities_are_those_of_torch(
     scores: list[float], temperature: float, discount: float, more_links: int, of_candidates: float
@@ -53,9 +50,6 @@ def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> Non
     shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
     assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
     assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
-
-
-# The linker
 
 
 def linker(table: Path, certainty: Certainty = Certainty(), **more: Any) -> Linker:  # noqa: B008
@@ -174,9 +168,6 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         assert asked.unsure.total() == len(unsure) == sum(each["title"] is None for each in every)
 
 
-# The file
-
-
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
     used_for = basis(finder, None, None, is_global=True)
@@ -217,9 +208,6 @@ def test_a_calibration_of_something_else_is_refused(
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=rf"^{path}: {message}"):
         read_certainty(path, used_for)
-
-
-# How well probabilities say what is right
 
 
 @settings(max_examples=30)

@@ -41,20 +41,14 @@ LINKED = {
 SEARCH = {"of": 1, "entities": [[HOSTILE, 5, 1, [[HOSTILE, 5, 6, 0.5]]]]}
 RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
 RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}
-SPEED = {
-    "starts": [
-        {
-            "step": 0,
-            "device": HOSTILE,
-            "measured_flops_per_second": 1.5e12,
-            "published_flops_per_second": None,
-        }
-    ],
-    "steps": [
-        {"step": 5, "seconds_per_step": 0.25, "words_per_second": 98765.4, "share_of_measured_peak": 0.5}
-    ],
+START = {
+    "step": 0,
+    "device": HOSTILE,
+    "measured_flops_per_second": 1.5e12,
+    "published_flops_per_second": None,
 }
-SPEED["steps"][0]["memory_bytes"] = 2_500_000_000
+STEP = {"step": 5, "seconds_per_step": 0.25, "words_per_second": 98765.4, "share_of_measured_peak": 0.5}
+SPEED = {"starts": [START], "steps": [STEP | {"memory_bytes": 2_500_000_000}]}
 
 
 class Page(HTMLParser):

@@ -177,9 +177,6 @@ def test_wned_wiki_is_read_whole(shared: Path) -> None:
     assert all(each.title for document in documents for each in document.mentions or ())
 
 
-# Bad input
-
-
 def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:
     """Ids that are numbers are as if it were there; what is wrong with its mentions is not told."""
     path, left_out = tmp_path / "gold.jsonl", Skipped()

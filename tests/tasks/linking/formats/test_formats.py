@@ -52,9 +52,6 @@ def written(form: Format, *documents: dict[str, Any]) -> str:
     return form.begin + "".join(form.answer({"line": 1}, each) for each in documents) + form.end
 
 
-# Where pages are
-
-
 @pytest.mark.parametrize(
     ("dumps", "wiki"),
     [
@@ -78,9 +75,6 @@ def test_an_address_is_one_of_the_wiki_whatever_the_title(title: str) -> None:
     found = address(WIKI, title)
     assert re.fullmatch(r"https://en\.wikipedia\.org/wiki/[\w%./:,~-]*", found, re.ASCII)
     assert unquote(found.removeprefix(WIKI)) == title.replace(" ", "_")
-
-
-# Columns
 
 
 def read(content: str, folder: Path) -> list[Document]:
@@ -185,9 +179,6 @@ def test_what_fits_in_no_format_is_an_error(name: str, values: dict[str, Any], m
         written(find_format(name, FACTS), values)
 
 
-# A page
-
-
 class Links(Page):
     """As `Page`, with links among the marks."""
 
@@ -237,9 +228,6 @@ def test_without_the_wiki_there_are_no_links() -> None:
     assert Page(content).marks[2] == ("Ada", {"title": "Ada (given name) 50.0%"})
 
 
-# Wikitext
-
-
 def extracted(values: dict[str, Any], language: str = "en") -> list[tuple[str, list[tuple[str, str]]]]:
     """Each paragraph of the wikitext as the pipeline reads it, with its links."""
     site = SiteInfo(language, f"{language}wiki", "first-letter", NAMESPACES)
@@ -286,9 +274,6 @@ def test_any_text_is_read_as_it_is(before: list[str], inside: list[str], behind:
     assert [(" ".join(part.split()), title) for _, links in found for part, title in links] == [
         (" ".join(parts[1].split()), "A")
     ]
-
-
-# The command
 
 
 def test_the_command_writes_every_format(

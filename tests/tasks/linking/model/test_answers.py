@@ -271,9 +271,6 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
         agree(found, expected)
 
 
-# Loading
-
-
 def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, mentions: MentionTable) -> None:
     """The table has four entities; A is 3."""
     torch.manual_seed(1)

@@ -198,9 +198,6 @@ def test_the_service_describes_itself(client: TestClient, linker: Linker) -> Non
     assert "/openapi.json" in page
 
 
-# The process
-
-
 def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:
     command = [sys.executable, "-m", "tasks.linking", "serve", "--mentions", str(table), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}

@@ -71,9 +71,6 @@ def rows_of(page):
     return rows, classes
 
 
-# Statistics
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=10), st.floats(0, 100))
 def test_statistics_are_those_of_numpy(values, paper) -> None:
     figure = our_figure(with_f1(*values), F1, paper)
@@ -306,9 +303,6 @@ def test_marks_of_some_tasks_name_them() -> None:
     assert row_of(compared, 4, "LUKE").ours.marks == ("example data",)
 
 
-# States
-
-
 def test_each_state_is_shown_with_its_reason() -> None:
     found = [
         cell("ner", state="failed", reason=f"went wrong: {HOSTILE}"),
@@ -400,9 +394,6 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert rates.ours[2] != "-"
     assert r"\[data\] names no folder for cloze\_qa" in markdown_of(compared)
     assert "[data] names no folder for cloze_qa" in page_of(compared)
-
-
-# All experiments
 
 
 def test_the_list_of_experiments() -> None:
