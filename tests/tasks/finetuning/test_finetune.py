@@ -389,11 +389,9 @@ def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
     for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
         caplog.clear()
         report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["tiny"])
-        if told:
-            wanted = (
-                f"ner, variant luke: on {told} the model is hardly better than one that predicts nothing: "
-            )
-            assert caplog.messages[0].startswith(
-                wanted + "F1 18.2 %, 11 predicted, 11 of them right, of 110 that are there"
-            )
-        assert len(caplog.messages) == bool(told)
+        assert [f"on {told} the model is hardly better" in each for each in caplog.messages] == [True] * bool(
+            told
+        )
+        assert all(
+            "F1 18.2 %, 11 predicted, 11 of them right, of 110 that" in each for each in caplog.messages
+        )

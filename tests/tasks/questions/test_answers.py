@@ -3,21 +3,11 @@
 import re
 import string
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tasks.questions.answers import (
-    Candidates,
-    answer_scores,
-    exact_match,
-    normalise,
-    prediction_object,
-    ranked,
-    read_predictions,
-    token_f1,
-)
+from tasks.questions.answers import Candidates, answer_scores, exact_match, normalise, ranked, token_f1
 from tests.support.properties import given, settings, st
 
 
@@ -105,16 +95,6 @@ def test_scores_of_a_file_equal_the_official_ones(gold: dict[str, list[str]], fo
     assert (100 * scores["exact_match"], 100 * scores["f1"]) == (pytest.approx(matches), pytest.approx(f1))
     assert scores["missing"] == len(set(gold) - set(found))
     assert scores["predicted"] == sum(bool(found.get(name)) for name in gold)
-
-
-def test_both_layouts_of_predictions(tmp_path: Path) -> None:
-    path = tmp_path / "predictions.json"
-    path.write_text("\n".join(prediction_object({"7": 'é "x"', "8": ""})))
-    assert read_predictions(path) == {"7": 'é "x"', "8": ""}
-    path.write_text('{"idx": 7, "label": "x"}\n{"idx": 8, "label": "y"}\n')
-    assert read_predictions(path) == {"7": "x", "8": "y"}
-    path.write_text('{"idx": 7, "label": "x"}\n')
-    assert read_predictions(path) == {"7": "x"}
 
 
 @settings(max_examples=200)

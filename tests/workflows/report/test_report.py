@@ -162,16 +162,15 @@ def test_a_page_asks_for_nothing(content: dict[str, Any]) -> None:
 
 def test_figures_are_shown(content: dict[str, Any]) -> None:
     page, markdown = whole(content), tables(content)
-    for text in (
-        "1,234,567 pages",
-        "75.0%",
-        "50.0%",
-        "A tiny model shows that every stage works",
-        "1,357",
-        "0.550",
-    ):
+    for text in ("1,234,567 pages", "75.0%", "50.0%", "1,357", "0.550", "4,321 pages hold 4 links"):
         assert text in page
-    for text in ("1 h 06 min", "98,765", "2.5 GB", "1.5 TFLOP/s", "4,321 pages hold 4 links"):
+    for text in (
+        "1 h 06 min",
+        "98,765",
+        "2.5 GB",
+        "1.5 TFLOP/s",
+        "A tiny model shows that every stage works",
+    ):
         assert text in page
     assert "/home/ada" not in page
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
