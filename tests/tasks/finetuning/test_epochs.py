@@ -197,7 +197,10 @@ def in_batches_of(micro: int, batch: int) -> Hyperparameters:
 
 @pytest.mark.parametrize(("micro", "batch"), [(2, 8), (1, 16), (7, 7), (4, 28)])
 def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: int, batch: int) -> None:
-    """Whole batches of whole micro-batches are counted, and gradients that are left wait for the next epoch."""
+    """Whole batches of whole micro-batches are counted, and gradients that are left wait for the next epoch.
+
+    In the other profile an epoch shows every feature once, in the same order.
+    """
     run = prepared(folder, in_batches_of(micro, batch), profile="paper", seed=5)
     count = len(run.features["train"].items)
     assert count == 60
@@ -212,7 +215,12 @@ def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: i
     ]
     assert found == literal
     fixed = prepared(folder, in_batches_of(micro, batch), seed=5)
-    assert [len(training.groups_of_step(fixed, step)) for step in range(3)] == [1, 1, 1]
+    number = {id(item): index for index, item in enumerate(fixed.features["train"].items)}
+    shown = [group for step in range(fixed.steps_per_epoch) for group in training.groups_of_step(fixed, step)]
+    assert len(shown) == fixed.steps_per_epoch == -(-count // batch), (
+        "a step is a group, the last one smaller"
+    )
+    assert [number[id(item)] for group in shown for item in group] == orders[0]
 
 
 @pytest.mark.parametrize("tokens", [0, 40])

@@ -292,19 +292,6 @@ def test_optimiser_follows_profile_and_hyperparameters(folder: Path) -> None:
         assert {(group["betas"], group["eps"]) for group in groups} == {((0.9, 0.98), 1e-6)}
 
 
-def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> None:
-    run = prepared(folder, QUICK)
-    words = sum(len(feature.word_ids) for feature in run.features["train"].items)
-    epochs = []
-    for epoch in range(2):
-        steps = range(epoch * run.steps_per_epoch, (epoch + 1) * run.steps_per_epoch)
-        batches = [loop.parts_of_step(run, step)[0].batch for step in steps]
-        assert sum(int(batch.inputs.word_mask.sum()) for batch in batches) == words
-        assert sum(len(batch.sizes) for batch in batches) == 60
-        epochs.append([batch.sizes for batch in batches])
-    assert epochs[0] != epochs[1]
-
-
 DULL = Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1)
 
 
