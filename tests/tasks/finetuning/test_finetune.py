@@ -5,6 +5,7 @@ import logging
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    folder: Path,
-    output: Path,
-    data: Path | None = None,
-    hyperparameters: Hyperparameters = QUICK,
-    **given: Any,
-) -> dict[str, Any]:
-    own_data = {"data": data} if data else {}
-    return finetune(folder, output, hyperparameters, **own_data, **given)
+run = partial(finetune, hyperparameters=QUICK)
 
 
 def test_same_seed_same_bytes_other_seed_other_bytes(folder: Path, tmp_path: Path) -> None:
@@ -201,7 +194,7 @@ def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: 
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}{path.suffix}").write_text(text)
     takes = {"mentions": mentions} if task == "extractive_qa" else {}
-    metrics = run(folder, tmp_path / "out", tmp_path, thorough, task=task, **takes)
+    metrics = run(folder, tmp_path / "out", hyperparameters=thorough, data=tmp_path, task=task, **takes)
     assert metrics["dev"]["f1"] > 0.9
     assert metrics["splits_without_predictions"] == []
 
@@ -234,7 +227,7 @@ def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) 
     labels = ["no_relation", "per:title", "per:city_of_birth", "org:founded_by"]
     labels += ["org:city_of_headquarters", "per:employee_of", "per:spouse"]
     (tmp_path / "data" / "labels.txt").write_text("\n".join(labels))
-    metrics = run(folder, tmp_path / "out", tmp_path / "data", task=name, negative_label="per:title")
+    metrics = run(folder, tmp_path / "out", data=tmp_path / "data", task=name, negative_label="per:title")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["labels"], config["negative_label"]) == (labels, "per:title")
     assert metrics["dev"]["gold"] == 17
@@ -270,7 +263,7 @@ def test_the_kept_epoch(
     found = iter(dev)
     score = ner.score
     monkeypatch.setattr(ner, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
-    metrics = run(folder, tmp_path, None, three, profile=profile)
+    metrics = run(folder, tmp_path, hyperparameters=three, profile=profile)
     assert [epoch["dev_f1"] for epoch in metrics["epochs"]] == dev
     assert metrics["kept_epoch"] == kept
     written = load_file(tmp_path / "model.safetensors")["classifier.weight"]
@@ -292,7 +285,7 @@ def test_optimiser_follows_profile_and_hyperparameters(folder: Path) -> None:
         assert {(group["betas"], group["eps"]) for group in groups} == {((0.9, 0.98), 1e-6)}
 
 
-DULL = Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1)
+DULL = {"hyperparameters": Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1)}
 
 
 @pytest.mark.parametrize("splits", [("dev", "test"), ("test",)])
@@ -312,19 +305,19 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
     monkeypatch.setattr(ner, "decode", decode)
     if len(splits) == 2:
         with pytest.raises(ValueError, match=r"ner, variant luke: NOTHING .* on dev and test: .* 1e-09 and"):
-            run(folder, tmp_path / "out", None, DULL, allow_no_predictions=False)
+            run(folder, tmp_path / "out", allow_no_predictions=False, **DULL)
         assert sorted(contents(tmp_path / "out")) == FILES, "what was computed is there to be looked at"
         shutil.copytree(EXAMPLES, tmp_path / "data")
         for split in splits:
             lines = (EXAMPLES / f"{split}.txt").read_text().splitlines()
             plain = "".join(f"{line.rsplit(' ', 1)[0]} O\n" if line else "\n" for line in lines)
             (tmp_path / "data" / f"{split}.txt").write_text(plain)
-        metrics = run(folder, tmp_path / "none", tmp_path / "data", DULL, allow_no_predictions=False)
+        metrics = run(folder, tmp_path / "none", data=tmp_path / "data", **DULL, allow_no_predictions=False)
         counts = ("gold", "predicted", "correct", "f1")
         assert [metrics[split][name] for split in splits for name in counts] == [0, 0, 0, 0.0] * 2
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        metrics = run(folder, tmp_path / "allowed", None, DULL, allow_no_predictions=len(splits) == 2)
+        metrics = run(folder, tmp_path / "allowed", allow_no_predictions=len(splits) == 2, **DULL)
     assert metrics["splits_without_predictions"] == [*splits]
     told = [message for message in caplog.messages if "NOTHING" in message]
     assert [each.split(";")[0] for each in told] == [
@@ -358,7 +351,7 @@ def test_unknown_names_are_refused(folder: Path, tmp_path: Path, what: str) -> N
     with pytest.raises(
         ValueError, match=f"{what} 'ernie' is unknown; expected one of (entity|luke|tiny|fixed)"
     ):
-        run(folder, tmp_path, EXAMPLES, **{what: "ernie"})
+        run(folder, tmp_path, **{what: "ernie"})
 
 
 def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -> None:
