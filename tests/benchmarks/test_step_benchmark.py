@@ -40,12 +40,6 @@ def test_memory_is_set_against_the_same_attention() -> None:
     assert found == [1.0, 0.8, None]
 
 
-def test_models_that_disagree_fail_the_check() -> None:
-    assert all(line["passed"] for line in script.checks(ROWS))
-    other = [*ROWS, row("ours original padded", 1, 5.0, loss=3.1)]
-    assert [line["passed"] for line in script.checks(other)] == [True, False, True]
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_variants_share_weights_and_agree(dropout: float) -> None:
     names = workloads.variants()

@@ -102,14 +102,6 @@ def test_commands_exist_where_the_project_is_installed(name: str) -> None:
     assert shutil.which(program, path=str(Path(sys.executable).parent)), program
 
 
-def test_containers_run_spark_with_these_sizes() -> None:
-    assert SERVICES["spark-worker"]["deploy"]["replicas"] == int(SETTINGS["SPARK_WORKERS"])
-    environment = {**SERVICES["spark-master"]["environment"], **SERVICES["spark-worker"]["environment"]}
-    # Those that Spark itself reads; the others stand on its command lines.
-    for name in ("SPARK_MASTER_OPTS", "SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"):
-        assert str(environment[name]) == SETTINGS[name]
-
-
 def test_the_application_uses_real_stages_and_parameters() -> None:
     command = SERVICES["app"]["command"]
     assert command[:4] == ["luigi", "--module", "workflows", "RunAll"]

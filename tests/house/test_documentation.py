@@ -4,7 +4,6 @@ A comment above a block says what a command needs that a test has not: `<!-- nee
 are run, page by page, in a copy of a small work directory.
 """
 
-import argparse
 import ast
 import contextlib
 import io
@@ -162,20 +161,6 @@ def test_commands_are_ones_that_there_are(block: Block) -> None:
         check_command(words)
 
 
-def test_a_wrong_command_is_noticed() -> None:
-    for text in (
-        "luke run BuildSequences --no-such-thing 1",
-        "luke run BuildSequences --set corpus.no_such_thing=1",
-        "luke look work --no-such-thing",
-        "python -m model.hf --no-such-thing",
-        "make nothing",
-        "nobody-knows-it",
-    ):
-        words = list(commands(Block(ROOT, 0, "sh", text, None)))
-        with pytest.raises((AssertionError, ValueError)):
-            check_command(words[0])
-
-
 # Commands that are run
 
 
@@ -213,19 +198,6 @@ def run(block: Block, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "code",
-    ["print(input())", "raise SystemExit(3)", "raise SystemExit('so')", "import os; os.kill(os.getpid(), 9)"],
-)
-def test_a_fork_ends_as_an_interpreter_does(code: str) -> None:
-    pythons = (sys.executable, *2 * [programs() / "python"])  # the first of the forks' may be no fork
-    found = [
-        subprocess.run([python, "-c", code], input="a\n", capture_output=True, text=True, check=False)
-        for python in pythons
-    ]
-    assert len({(each.returncode, each.stdout, each.stderr) for each in found}) == 1, found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
@@ -258,12 +230,6 @@ def check_answer(shown: Block, printed: str) -> None:
     for mention in [*answer["mentions"], *wanted["mentions"]]:
         assert 0 < mention.pop("probability") <= 1, shown
     assert answer == wanted, shown
-
-
-def test_answers_that_are_shown_are_found() -> None:
-    pairs = [pair for page in PAGES for pair in pairwise(read_blocks(page))]
-    answered = [block for block, following in pairs if block in RUN and is_answer(block, following)]
-    assert [block.page.stem for block in answered] == ["README", "linking"]
 
 
 @pytest.mark.slow
@@ -449,11 +415,6 @@ def test_the_reference_can_be_made() -> None:
         assert len(made[name]) > 500
     for module in MEANINGS["commands"]["modules"]:
         assert f"## python -m {module}" in made["reference/commands.md"], module
-
-
-def test_a_parser_is_caught_and_given_back() -> None:
-    assert generated.parser_of("pipeline.look").prog == "python -m pipeline.look"
-    assert argparse.ArgumentParser().parse_args([]) == argparse.Namespace()
 
 
 @pytest.mark.slow

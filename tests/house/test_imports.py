@@ -126,15 +126,6 @@ def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def test_a_circle_is_seen_wherever_it_is_hidden(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from b import c\ndef f():\n    import d\n"
-    )
-    assert {*imports(path)} == {"typing.TYPE_CHECKING", "b.c", "d"}
-    assert circle({"a": ["b"], "b": ["c"], "c": ["a"]})
-
-
 FOLDERS = sorted(
     {path.parent for path in SOURCES} | {path.parent for path in (ROOT / "benchmarks").rglob("__init__.py")}
 )

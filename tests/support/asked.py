@@ -1,4 +1,4 @@
-"""`python -m tasks.predict` in this process, with a model that is loaded once."""
+"""`python -m tasks.predict`, with a model that is loaded once, and `python -m tasks.linking` in this process."""
 
 import io
 import json
@@ -41,9 +41,33 @@ class Command:
         return out, told
 
 
+class Linking:
+    """The command: called with its words, and with stdin, it gives the objects on stdout, stderr, and the status."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *words: object, data: bytes = b"") -> tuple[list[dict[str, Any]], str, object]:
+        from tasks.linking.__main__ import main  # needs what a machine that only trains has not
+
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+        status: object = 0
+        try:
+            main([str(word) for word in words])
+        except SystemExit as ended:
+            status = ended.code
+        out, err = self.capsys.readouterr()
+        return objects(out), err, status
+
+
 def objects(text: str) -> list[dict[str, Any]]:
-    """Lines of JSON."""
-    return [json.loads(line) for line in text.splitlines()]
+    """Objects of JSON one after another, each in a line or in several."""
+    found, text = [], text.strip()
+    while text:
+        value, end = json.JSONDecoder().raw_decode(text)
+        found.append(value)
+        text = text[end:].lstrip()
+    return found
 
 
 def lines(*values: Mapping[str, Any]) -> str:

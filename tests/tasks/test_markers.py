@@ -1,34 +1,24 @@
 """Marked mentions: order of markers, what is cut, and the classifier against transformers."""
 
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from model.hf.fine_tuned import load_fine_tuned
-from model.hf.load import load_strictly
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.windows import boundaries
 from tasks.markers import add_word_markers, fit, marked_input
 from tasks.relations import relation_classification
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
-from tests.support.models import TINY, luke_of_transformers
+from tests.support.models import TINY
 from tests.support.properties import given, st
 
 TEXT = "one two three four five six seven eight"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer([TEXT, TEXT, "@ # @ #"] * 3, folder, 340)
-    return WordTokenizer.load(folder)
 
 
 def rendered(text: str, spans: list[tuple[int, int]], names: str = "HT") -> str:
@@ -73,24 +63,22 @@ def test_every_marker_stands_at_its_span(found: list[tuple[int, int]]) -> None:
         opened.add(number)
 
 
-def test_segments_are_as_they_are_written(tokenizer: WordTokenizer) -> None:
-    text = "one two (three) four"
-    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "fixed")
-    word_ids, _ = marked_input(text, [(4, 7), (9, 14)], inputs, Counter())
-    words = tokenizer.encode(["one", "two", "(", "three", ") four"], [False, True, True, False, False])
-    expected = [*words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
-    assert word_ids.tolist() == [tokenizer.cls_id, *expected, tokenizer.sep_id]
-
-
-def test_in_the_profile_paper_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
-    text = "two(three)four"
-    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "paper")
-    word_ids, ends = marked_input(text, [(4, 9), (10, 14)], inputs, Counter())
-    words = tokenizer.encode(["two(", "three", ")", "four", ""], [True] * 5)
-    expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901]
+@pytest.mark.parametrize(
+    ("profile", "text", "spans", "segments", "blanks"),
+    [
+        ("fixed", "one two (three) four", [(4, 7), (9, 14)], ["one", "two", "(", "three", ") four"], "01100"),
+        ("paper", "two(three)four", [(4, 9), (10, 14)], ["two(", "three", ")", "four", ""], "11111"),
+    ],
+)
+def test_segments_are_as_they_are_written_or_each_has_a_leading_space(
+    tokenizer: WordTokenizer, profile: str, text: str, spans: list[Any], segments: list[str], blanks: str
+) -> None:
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, profile)
+    word_ids, ends = marked_input(text, spans, inputs, Counter())
+    words = tokenizer.encode(segments, [blank == "1" for blank in blanks])
+    expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
     assert word_ids.tolist() == [*expected, tokenizer.sep_id]
-    assert all(word_ids[ends[0]] == 900)
-    assert all(word_ids[ends[1]] == 901)
+    assert word_ids[ends].tolist() == [[900, 900], [901, 901]]
     assert ends[0].tolist() == [expected.index(900), expected.index(900) + len(words[1]) + 1]
 
 
@@ -148,39 +136,8 @@ def features_for(task: ModuleType, count: int) -> list:
     for number in range(count):
         word_ids = generator.integers(5, TINY.vocab_size, size=20 + 3 * number)
         ends = np.array([[1 + number, 4 + 2 * number], [9, 10 + number]])[: len(task.ENTITIES)]
-        features.append(relation_feature(word_ids, ends))
+        features.append(relation_classification.MarkedFeature(word_ids, ends, np.array(0)))
     return features
-
-
-def relation_feature(word_ids: np.ndarray, ends: np.ndarray) -> relation_classification.MarkedFeature:
-    return relation_classification.MarkedFeature(word_ids, ends, np.array(0))
-
-
-@pytest.mark.parametrize("task", [entity_typing, relation_classification])
-@pytest.mark.parametrize("entity_aware", [True, False])
-def test_heads_equal_those_of_transformers(tmp_path: Path, task: ModuleType, entity_aware: bool) -> None:
-    theirs = luke_of_transformers(
-        task.ARCHITECTURE, use_entity_aware_attention=entity_aware, num_labels=5, initializer_range=0.3
-    )
-    theirs.save_pretrained(tmp_path)
-    fine_tuned = load_fine_tuned(str(tmp_path))
-    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
-    ours = task.head(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
-    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
-    batch = task.collate(features_for(task, 4), entities=True, pad_id=TINY.pad_token_id)
-    inputs = batch.inputs
-    assert inputs.entity_ids is not None
-    with torch.inference_mode():
-        expected = theirs(
-            input_ids=inputs.word_ids,
-            attention_mask=inputs.word_mask.long(),
-            entity_ids=torch.full_like(inputs.entity_ids, 2),
-            entity_attention_mask=torch.ones_like(inputs.entity_ids),
-            entity_position_ids=inputs.entity_positions,
-        ).logits
-        found = np.stack(task.logits(ours, batch))
-    assert np.abs(expected.numpy() - found).max() < 1e-5
-    assert expected.std() > 0.1
 
 
 @pytest.mark.parametrize("task", [entity_typing, relation_classification])
@@ -199,16 +156,3 @@ def test_the_baseline_sees_the_opening_markers(task: ModuleType) -> None:
             ]
         )
         assert torch.allclose(module(batch), module.classifier(wanted), atol=1e-6)
-
-
-def test_mentions_are_entities_with_their_markers() -> None:
-    batch = relation_classification.collate(features_for(relation_classification, 2), entities=True, pad_id=1)
-    assert batch.inputs.entity_ids is not None
-    assert batch.inputs.entity_positions is not None
-    assert batch.inputs.entity_ids.tolist() == [[1, 2], [1, 2]]
-    assert batch.inputs.entity_positions.tolist() == [
-        [[1, 2, 3, 4, -1], [9, 10, -1, -1, -1]],
-        [[2, 3, 4, 5, 6], [9, 10, 11, -1, -1]],
-    ]
-    assert batch.markers.tolist() == [[1, 9], [2, 9]]
-    assert relation_classification.ENTITY_ROWS == (0, 2, 2)

@@ -13,21 +13,13 @@ import torch
 
 from model.training.signals import Stopped
 from tasks.finetuning import epochs as training
-from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.epochs import EpochTraining, loss_of_part, parts_of_step
 from tasks.finetuning.inference import collate, logits_of
-from tasks.finetuning.prepare import FineTuningSettings, Run
+from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
-from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared, pretrained, settings
+from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared
 from tests.support.killed import run_killed
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pretrained")
-    pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +197,10 @@ def in_batches_of(micro: int, batch: int) -> Hyperparameters:
 
 @pytest.mark.parametrize(("micro", "batch"), [(2, 8), (1, 16), (7, 7), (4, 28)])
 def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: int, batch: int) -> None:
-    """Whole batches of whole micro-batches are counted, and gradients that are left wait for the next epoch."""
+    """Whole batches of whole micro-batches are counted, and gradients that are left wait for the next epoch.
+
+    In the other profile an epoch shows every feature once, in the same order.
+    """
     run = prepared(folder, in_batches_of(micro, batch), profile="paper", seed=5)
     count = len(run.features["train"].items)
     assert count == 60
@@ -220,7 +215,12 @@ def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: i
     ]
     assert found == literal
     fixed = prepared(folder, in_batches_of(micro, batch), seed=5)
-    assert [len(training.groups_of_step(fixed, step)) for step in range(3)] == [1, 1, 1]
+    number = {id(item): index for index, item in enumerate(fixed.features["train"].items)}
+    shown = [group for step in range(fixed.steps_per_epoch) for group in training.groups_of_step(fixed, step)]
+    assert len(shown) == fixed.steps_per_epoch == -(-count // batch), (
+        "a step is a group, the last one smaller"
+    )
+    assert [number[id(item)] for group in shown for item in group] == orders[0]
 
 
 @pytest.mark.parametrize("tokens", [0, 40])
@@ -407,15 +407,6 @@ def test_predictions_do_not_depend_on_what_is_computed_at_once(folder: Path, tas
         assert all(np.abs(rows[0] - row).max() < 1e-4 for row in rows)
 
 
-def test_what_is_not_said_is_as_for_the_stage(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TASKS["ner"].PRESETS, "base", replace(THREE, epochs=1))
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    unsaid = FineTuningSettings(folder / "weights", folder / "tokenizer", allow_no_predictions=True)
-    said = settings(folder, variant="luke", preset="base", profile="fixed", seed=42)
-    for name, each in (("unsaid", unsaid), ("said", said)):
-        finetuning.finetune("ner", EXAMPLES / "ner", tmp_path / name, each)
-    assert contents(tmp_path / "said") == contents(tmp_path / "unsaid")
+def test_an_unknown_device_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):
-        finetune(folder, tmp_path / "other", device="gpu")
+        finetune(folder, tmp_path, device="gpu")

@@ -5,6 +5,7 @@ import logging
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    folder: Path,
-    output: Path,
-    data: Path | None = None,
-    hyperparameters: Hyperparameters = QUICK,
-    **given: Any,
-) -> dict[str, Any]:
-    own_data = {"data": data} if data else {}
-    return finetune(folder, output, hyperparameters, **own_data, **given)
+run = partial(finetune, hyperparameters=QUICK)
 
 
 def test_same_seed_same_bytes_other_seed_other_bytes(folder: Path, tmp_path: Path) -> None:
@@ -184,22 +177,24 @@ def test_the_history_has_each_step(folder: Path, tmp_path: Path) -> None:
     assert configuration["hyperparameters"]["max_words"] == 96
 
 
-@pytest.mark.parametrize("task", ["ner", "extractive_qa", "entity_typing", "relation_classification"])
+@pytest.mark.parametrize("task", TASKS)
 def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: Path, task: str) -> None:
     """Two documents, an article, or a few examples."""
     rate, size = (5e-3, 2) if task == "ner" else (3e-3, 4)
     thorough = Hyperparameters(rate, 6e-3, batch_size=size, epochs=40, patience=10)
-    path = split_file(EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa") else "dev")
+    path = split_file(
+        EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa", "cloze_qa") else "dev"
+    )
     text = path.read_text()
     if task == "ner":
         text = "-DOCSTART-\n".join(text.split("-DOCSTART- -X- O O\n")[:3])
     else:
-        data = json.loads(text)
-        text = json.dumps({"data": data["data"][:1]} if task == "extractive_qa" else data[:8])
+        data, count = json.loads(text), {"cloze_qa": 4, "extractive_qa": 1}.get(task, 8)
+        text = json.dumps({"data": data["data"][:count]} if isinstance(data, dict) else data[:count])
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}{path.suffix}").write_text(text)
     takes = {"mentions": mentions} if task == "extractive_qa" else {}
-    metrics = run(folder, tmp_path / "out", tmp_path, thorough, task=task, **takes)
+    metrics = run(folder, tmp_path / "out", hyperparameters=thorough, data=tmp_path, task=task, **takes)
     assert metrics["dev"]["f1"] > 0.9
     assert metrics["splits_without_predictions"] == []
 
@@ -232,20 +227,10 @@ def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) 
     labels = ["no_relation", "per:title", "per:city_of_birth", "org:founded_by"]
     labels += ["org:city_of_headquarters", "per:employee_of", "per:spouse"]
     (tmp_path / "data" / "labels.txt").write_text("\n".join(labels))
-    metrics = run(folder, tmp_path / "out", tmp_path / "data", task=name, negative_label="per:title")
+    metrics = run(folder, tmp_path / "out", data=tmp_path / "data", task=name, negative_label="per:title")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["labels"], config["negative_label"]) == (labels, "per:title")
     assert metrics["dev"]["gold"] == 17
-    (tmp_path / "data" / "rel2id.json").write_text('{"a": 0}')
-    with pytest.raises(ValueError, match=r"found labels.txt and rel2id.json; give one label file"):
-        run(folder, tmp_path / "out2", tmp_path / "data", task=name)
-
-
-def test_dev_may_be_called_val(folder: Path, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(EXAMPLES, data)
-    (data / "dev.txt").rename(data / "val.txt")
-    assert prepared(folder, data=data).datasets["dev"].sentences
 
 
 def test_transformers_roberta_is_the_baseline(folder: Path, tmp_path: Path) -> None:
@@ -278,7 +263,7 @@ def test_the_kept_epoch(
     found = iter(dev)
     score = ner.score
     monkeypatch.setattr(ner, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
-    metrics = run(folder, tmp_path, None, three, profile=profile)
+    metrics = run(folder, tmp_path, hyperparameters=three, profile=profile)
     assert [epoch["dev_f1"] for epoch in metrics["epochs"]] == dev
     assert metrics["kept_epoch"] == kept
     written = load_file(tmp_path / "model.safetensors")["classifier.weight"]
@@ -300,20 +285,7 @@ def test_optimiser_follows_profile_and_hyperparameters(folder: Path) -> None:
         assert {(group["betas"], group["eps"]) for group in groups} == {((0.9, 0.98), 1e-6)}
 
 
-def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> None:
-    run = prepared(folder, QUICK)
-    words = sum(len(feature.word_ids) for feature in run.features["train"].items)
-    epochs = []
-    for epoch in range(2):
-        steps = range(epoch * run.steps_per_epoch, (epoch + 1) * run.steps_per_epoch)
-        batches = [loop.parts_of_step(run, step)[0].batch for step in steps]
-        assert sum(int(batch.inputs.word_mask.sum()) for batch in batches) == words
-        assert sum(len(batch.sizes) for batch in batches) == 60
-        epochs.append([batch.sizes for batch in batches])
-    assert epochs[0] != epochs[1]
-
-
-DULL = Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1)
+DULL = {"hyperparameters": Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1)}
 
 
 @pytest.mark.parametrize("splits", [("dev", "test"), ("test",)])
@@ -333,19 +305,19 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
     monkeypatch.setattr(ner, "decode", decode)
     if len(splits) == 2:
         with pytest.raises(ValueError, match=r"ner, variant luke: NOTHING .* on dev and test: .* 1e-09 and"):
-            run(folder, tmp_path / "out", None, DULL, allow_no_predictions=False)
+            run(folder, tmp_path / "out", allow_no_predictions=False, **DULL)
         assert sorted(contents(tmp_path / "out")) == FILES, "what was computed is there to be looked at"
         shutil.copytree(EXAMPLES, tmp_path / "data")
         for split in splits:
             lines = (EXAMPLES / f"{split}.txt").read_text().splitlines()
             plain = "".join(f"{line.rsplit(' ', 1)[0]} O\n" if line else "\n" for line in lines)
             (tmp_path / "data" / f"{split}.txt").write_text(plain)
-        metrics = run(folder, tmp_path / "none", tmp_path / "data", DULL, allow_no_predictions=False)
+        metrics = run(folder, tmp_path / "none", data=tmp_path / "data", **DULL, allow_no_predictions=False)
         counts = ("gold", "predicted", "correct", "f1")
         assert [metrics[split][name] for split in splits for name in counts] == [0, 0, 0, 0.0] * 2
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        metrics = run(folder, tmp_path / "allowed", None, DULL, allow_no_predictions=len(splits) == 2)
+        metrics = run(folder, tmp_path / "allowed", allow_no_predictions=len(splits) == 2, **DULL)
     assert metrics["splits_without_predictions"] == [*splits]
     told = [message for message in caplog.messages if "NOTHING" in message]
     assert [each.split(";")[0] for each in told] == [
@@ -379,7 +351,7 @@ def test_unknown_names_are_refused(folder: Path, tmp_path: Path, what: str) -> N
     with pytest.raises(
         ValueError, match=f"{what} 'ernie' is unknown; expected one of (entity|luke|tiny|fixed)"
     ):
-        run(folder, tmp_path, EXAMPLES, **{what: "ernie"})
+        run(folder, tmp_path, **{what: "ernie"})
 
 
 def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -397,11 +369,9 @@ def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
     for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
         caplog.clear()
         report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["tiny"])
-        if told:
-            wanted = (
-                f"ner, variant luke: on {told} the model is hardly better than one that predicts nothing: "
-            )
-            assert caplog.messages[0].startswith(
-                wanted + "F1 18.2 %, 11 predicted, 11 of them right, of 110 that are there"
-            )
-        assert len(caplog.messages) == bool(told)
+        assert [f"on {told} the model is hardly better" in each for each in caplog.messages] == [True] * bool(
+            told
+        )
+        assert all(
+            "F1 18.2 %, 11 predicted, 11 of them right, of 110 that" in each for each in caplog.messages
+        )

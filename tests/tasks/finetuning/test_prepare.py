@@ -7,7 +7,6 @@ import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from model.files import read_weights
 from model.hf.load import load_luke
 from model.luke.attention import EntityAwareAttention
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning.prepare import Run, load_pretrained
+from tasks.finetuning.prepare import load_pretrained
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tests.support.fine_tuned import bert, fine_tune, fine_tuned, prepared
@@ -32,10 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for task in TASKS:
         fine_tune(task, path, "roberta")
     return path
-
-
-def run_of(folder: Path, task: str, profile: str = "fixed", **given: Any) -> Run:
-    return prepared(folder, task=task, profile=profile, **given)
 
 
 ENTITY_TABLE, WORD_TABLE = "entity_embeddings.token.weight", "word_embeddings.token.weight"
@@ -54,9 +49,9 @@ def test_a_fine_tuned_encoder_goes_on_with_a_task(
     """With the table of the other task's entities and its markers only where both are the task's own."""
     if task == "extractive_qa" != earlier and variant == "luke":  # Wikipedia's entities are gone
         with pytest.raises(ValueError, match=rf"-luke: fine-tuned for {earlier}, which keeps no entity"):
-            run_of(folder, task, weights=f"{earlier}-luke")
+            prepared(folder, task=task, weights=f"{earlier}-luke")
         return
-    run = run_of(folder, task, "paper", variant=variant, weights=f"{earlier}-luke")
+    run = prepared(folder, task=task, profile="paper", variant=variant, weights=f"{earlier}-luke")
     before = {
         name.removeprefix("luke."): tensor
         for name, tensor in read_weights(folder / f"{earlier}-luke").items()
@@ -91,7 +86,9 @@ def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(
     folder: Path, earlier: str, task: str, variant: str
 ) -> None:
     """As around RoBERTa; for each task, since there are none that could be kept."""
-    luke = run_of(folder, task, "paper", variant=variant, weights=f"{earlier}-roberta").module.luke
+    luke = prepared(
+        folder, task=task, profile="paper", variant=variant, weights=f"{earlier}-roberta"
+    ).module.luke
     before = read_weights(folder / f"{earlier}-roberta")
     now = luke.state_dict()
     words = WordTokenizer.load(folder / "tokenizer")
@@ -122,31 +119,33 @@ def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:
     config = json.loads((folder / "other" / "config.json").read_text())
     (folder / "other" / "config.json").write_text(json.dumps(config | {"task": "parsing"}))
     with pytest.raises(ValueError, match=r"other: fine-tuned for 'parsing'; wanted one of entity_typing, "):
-        run_of(folder, "ner", weights="other")
+        prepared(folder, task="ner", weights="other")
 
 
 def test_the_classifier_starts_at_the_shares_of_the_classes(folder: Path) -> None:
     """Of spans those of each class, of mentions and a passage's entities of those that have a label."""
-    run = run_of(folder, "ner")
+    run = prepared(folder, task="ner")
     labels = Counter(label for feature in run.features["train"].items for label in feature.labels.tolist())
     entities = sum(labels.values()) - labels[0]
     assert 0 < entities < labels[0] / 20  # what makes the bias worth its while
     wanted = [(1 + labels[row]) / (labels.total() + len(run.labels)) for row in range(len(run.labels))]
     assert run.module.classifier.bias.softmax(0).tolist() == pytest.approx(wanted, rel=1e-4)
     for task in ("entity_typing", "cloze_qa"):
-        run = run_of(folder, task)
+        run = prepared(folder, task=task)
         found = np.concatenate(
             [feature.label.reshape(-1, len(run.labels)) for feature in run.features["train"].items]
         )
         shares = (1 + found.sum(axis=0)) / (2 + len(found))
         assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx(shares.tolist(), rel=1e-4)
-    assert run_of(folder, "relation_classification").module.classifier.bias is None
-    assert not run_of(folder, "extractive_qa").module.classifier.bias.any()
+    assert prepared(folder, task="relation_classification").module.classifier.bias is None
+    assert not prepared(folder, task="extractive_qa").module.classifier.bias.any()
 
 
 @pytest.mark.parametrize("task", ["ner", "entity_typing", "cloze_qa"])
 def test_the_published_profile_starts_at_zero_and_is_else_the_same(folder: Path, task: str) -> None:
-    ours, theirs = (run_of(folder, task, profile).module.state_dict() for profile in ("fixed", "paper"))
+    ours, theirs = (
+        prepared(folder, task=task, profile=profile).module.state_dict() for profile in ("fixed", "paper")
+    )
     assert not theirs["classifier.bias"].any()
     assert ours.pop("classifier.bias").any()
     others = {name for name, value in ours.items() if not torch.equal(value, theirs[name])}
@@ -165,7 +164,7 @@ def test_words_begin_without_the_entities_that_the_weights_lack_and_without_thos
     if not (folder / "bert").is_dir():
         bert(folder / "bert")
     tokenizer = "bert" if weights == "bert" else "tokenizer"
-    run = run_of(folder, task, profile, weights=weights, tokenizer=tokenizer)
+    run = prepared(folder, task=task, profile=profile, weights=weights, tokenizer=tokenizer)
     [attention] = [part for part in run.module.modules() if isinstance(part, EntityAwareAttention)]
     has_entities = task != "extractive_qa"  # whose entities a mention table finds
     hidden = torch.zeros_like(attention.query.weight)
@@ -187,7 +186,7 @@ def test_entities_of_a_mention_table_start_as_what_their_titles_say(folder: Path
     )
     assert table.vocab.titles[3:] == titles
     known, new = (
-        run_of(folder, "extractive_qa", mentions=tmp_path / "mentions", **given).module.luke
+        prepared(folder, task="extractive_qa", mentions=tmp_path / "mentions", **given).module.luke
         for given in ({}, {"weights": tmp_path / "bert", "tokenizer": tmp_path / "bert"})
     )
     words = new.word_embeddings.token.weight

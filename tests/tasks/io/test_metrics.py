@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tasks.ner.spans import Span, parse_tag, span_scores, spans_of_tags, tags_of_spans
+from tasks.ner.spans import parse_tag, span_scores, spans_of_tags, tags_of_spans
 from tests.support.properties import given, settings, st
 
 metrics = pytest.importorskip("seqeval.metrics")
@@ -113,11 +113,3 @@ def test_scores_equal_strict_seqeval_on_valid_tags(sentences: list, scheme: str)
     found = scores_of(*sides)
     if found["types"]:
         assert_equals_report(found, *sides, mode="strict", scheme=STRICT[scheme])
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted"), [([[]], [[]]), ([[Span(0, 1, "PER")]], [[]]), ([[]], [[Span(0, 1, "PER")]])]
-)
-def test_nothing_predicted_or_nothing_to_find_is_zero(gold: list, predicted: list) -> None:
-    found = span_scores(gold, predicted)
-    assert (found["precision"], found["recall"], found["f1"]) == (0.0, 0.0, 0.0)

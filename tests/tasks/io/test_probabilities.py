@@ -22,7 +22,7 @@ from tasks.io.probabilities import (
     softmax,
 )
 from tasks.serving.predict import load
-from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
+from tests.support.fine_tuned import EXAMPLES
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
@@ -90,17 +90,10 @@ def test_little_and_faultless_data_leave_the_temperature_near_1() -> None:
     assert 1 < fit_temperature(lambda: ((scores, ~right) for scores, right in all_right(1, 2.0))) < 3
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return folder
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_fine_tuning_fits_it_on_dev(folder: Path, task: str) -> None:
     """Its folder has the temperature, and the choices of classes have the loss of training."""
-    output = fine_tune(task, folder)
+    output = folder / f"{task}-luke"
     predictor, said = load(output, device="cpu"), read_json(output / "metrics.json")["calibration"]
     written = read_json(output / "config.json")["calibration_temperature"]
     assert predictor.temperature == said["temperature"] == written != 1

@@ -41,28 +41,6 @@ def test_a_line_separator_within_a_text_ends_no_line(tmp_path: Path) -> None:
     assert [record.values["a"] for record in records] == ["x\u2028y", "z"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"data.anything: no examples"),
-        ("\n \n", r"data.anything: no examples"),
-        (" [ ] ", r"data.anything: no examples"),
-        ('{"a": 1}\n{"a": ', r"data.anything:2: not JSON"),
-        ('[{"a": 1},\n{"a" 2}]', r"data.anything:2: not JSON"),
-        ('[{"a": 1}\n{"a": 2}]', r"data.anything:2: not JSON \(',' or '\]' wanted after example 1\)"),
-        ('[{"a": 1},\n', r"data.anything:2: not JSON"),
-        ('[{"a": 1}', r"data.anything:1: not JSON"),
-        ('[{"a": 1},]', r"data.anything:1: not JSON"),
-        ('[{"a": 1},\n3]', r"data.anything:2: example 2: found 3; wanted a JSON object"),
-        ('{"a": 1}\n[1]', r"data.anything:2: found \[1\]; wanted a JSON object"),
-        ('[{"a": 1}]\n{"b": 2}', r"follows the array; wanted nothing after it"),
-    ],
-)
-def test_broken_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        read_records(written(tmp_path, text))
-
-
 @given(st.lists(st.text(alphabet="abé ", max_size=3), min_size=1, max_size=6), st.data())
 def test_character_spans_hold_the_words(words: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(words) - 1))

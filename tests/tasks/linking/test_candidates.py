@@ -24,7 +24,7 @@ from tasks.linking.candidates import (
 from tasks.linking.documents.document import Document, Mention
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
-from tests.support.mentions import ARTICLES, Table, pages_of_dump, small_pages, write_mentions
+from tests.support.mentions import Table, pages_of_dump, small_pages, write_mentions
 from tests.support.oracle_tables import Pages, Row
 from tests.support.properties import given, st
 
@@ -162,30 +162,6 @@ def test_own_links_are_those_of_the_tables_dump(made: tuple[Table, MentionTable]
     ):
         CandidateFinder(made[1]).own_links([document])
     assert CandidateFinder(made[1]).own_links([]) == []
-
-
-@pytest.mark.parametrize(
-    ("title", "qid", "by_qid", "by_title"),
-    [
-        (None, None, None, None),
-        ("to_a", None, "A", "A"),
-        ("D", None, None, None),
-        ("A", "Q5", "A", "A"),
-        ("B", "Q5", "A", "B"),  # the label of A's item is the title of another page
-        ("None", "Q7", "B", "None"),
-        (None, "Q7", "B", None),
-        ("A", "Q8", None, "A"),  # the dump lacks the page of that item
-        ("C", "Q8", None, "C"),
-    ],
-)
-def test_a_qid_tells_the_page_where_the_table_has_qids(
-    tmp_path: Path, title: str | None, qid: str | None, by_qid: str | None, by_title: str | None
-) -> None:
-    for qids, wanted in (({0: "Q5", 1: "Q7"}, by_qid), ({}, by_title)):
-        folder = tmp_path / str(len(qids))
-        write_mentions(folder, small_pages(ARTICLES), size=4, qids=qids)
-        page = CandidateFinder(MentionTable(str(folder))).page_of(Mention(0, 3, title, qid))
-        assert (page and page.title) == wanted
 
 
 def test_names_with_the_same_letters_are_counted_whole(tmp_path: Path) -> None:

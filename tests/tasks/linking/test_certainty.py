@@ -25,22 +25,11 @@ from tasks.linking.certainty import Certainty, basis, read_certainty, reliabilit
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, shares_by_counts
 from tests.support.contexts import write_context_table
-from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, settings, st
 
 SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
 # "ab" links three times to A and once to B; of five "ab" four are links.
 SENTENCE = "ab met Bob."
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return folder
-
-
-# Probabilities
 
 
 @given(SCORES, st.floats(0.05, 20), st.floats(0, 1), st.integers(0, 1000), st.floats(0.1, 1))
@@ -61,9 +50,6 @@ def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> Non
     shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
     assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
     assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
-
-
-# The linker
 
 
 def linker(table: Path, certainty: Certainty = Certainty(), **more: Any) -> Linker:  # noqa: B008
@@ -145,14 +131,6 @@ def test_few_links_are_less_sure_than_many(table: Path) -> None:
     assert CandidateFinder(MentionTable(str(table))).of("To a").links == 1
 
 
-def test_shown_candidates_have_the_same_probabilities(table: Path) -> None:
-    certainty = Certainty(temperature=0.5, discount=0.4)
-    [found] = answers(linker(table, certainty, shows_candidates=True), (0, 2))
-    assert [each["probability"] for each in found["candidates"]] == pytest.approx([0.72, 0.08])
-    assert [each["prior"] for each in found["candidates"]] == [0.75, 0.25]
-    assert found["probability"] == 0.72
-
-
 def test_below_the_threshold_no_page_is_given(table: Path) -> None:
     """Its place and the probability of what would be the answer stay."""
     for least, titles in ((0.75, ["A", "B"]), (0.751, [None, "B"]), (1.0, [None, "B"])):
@@ -188,9 +166,6 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         assert (bob["title"], bob["link_probability"]) == (title, None if spans else 0.333333)
         unsure = [each for each in every if each["title"] is None and each["probability"] is not None]
         assert asked.unsure.total() == len(unsure) == sum(each["title"] is None for each in every)
-
-
-# The file
 
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
@@ -233,9 +208,6 @@ def test_a_calibration_of_something_else_is_refused(
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=rf"^{path}: {message}"):
         read_certainty(path, used_for)
-
-
-# How well probabilities say what is right
 
 
 @settings(max_examples=30)

@@ -1,21 +1,16 @@
 """The command: documents in, links out, line by line; and what it says of bad input."""
 
-import io
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.hf.export import export
-from tasks.linking.__main__ import main
 from tasks.linking.linker import Linker
 from tests.support import DATA
-from tests.support.linking import SENTENCES, write_model
-from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.asked import Linking
 
 SENTENCE = "Ann met Bob."
 ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3}
@@ -28,55 +23,11 @@ FOUND = [
 GIVEN = [{**each, "link_probability": None} for each in FOUND]
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4, qids={0: "Q5"}).vocab.write(
-        str(folder / "vocabulary")
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
-    """A random model as Pretrain leaves it (`weights`), its tokenizer, and its export (`export/model`)."""
-    folder = tmp_path_factory.mktemp("models")
-    write_model(folder, SENTENCES, 4)
-    vocabulary = table / "vocabulary/entity_vocab.json"
-    export(
-        folder / "weights", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
-    )
-    return folder
-
-
 def test_an_export_has_the_qids_by_title(models: Path) -> None:
     assert json.loads((models / "export/model/entity_qids.json").read_text()) == {"A": "Q5"}
 
 
-class Command:
-    """Runs the command in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object, data: bytes = b"") -> tuple[list[dict[str, Any]], str, object]:
-        """The lines of stdout as JSON, stderr, and the status."""
-        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
-        status: object = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            status = ended.code
-        out, err = self.capsys.readouterr()
-        return [json.loads(line) for line in out.splitlines() if line.startswith("{")], err, status
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(monkeypatch, capsys)
-
-
-def test_a_line_of_text_is_a_document(run: Command, table: Path) -> None:
+def test_a_line_of_text_is_a_document(run: Linking, table: Path) -> None:
     lines, err, status = run(
         "link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode()
     )
@@ -88,7 +39,7 @@ def test_a_line_of_text_is_a_document(run: Command, table: Path) -> None:
     assert status == 0
 
 
-def test_a_file_can_be_a_document(run: Command, table: Path, tmp_path: Path) -> None:
+def test_a_file_can_be_a_document(run: Linking, table: Path, tmp_path: Path) -> None:
     for name, text in (("a.txt", "Ann\nAnn"), ("{b", "{Bob}")):
         (tmp_path / name).write_text(text)
     lines, _, _ = run("link", tmp_path / "a.txt", tmp_path / "{b", "--input", "files", "--mentions", table)
@@ -100,7 +51,7 @@ def test_a_file_can_be_a_document(run: Command, table: Path, tmp_path: Path) -> 
     assert (stdin["id"], stdin["text"]) == ("stdin", "Ann\nAnn")
 
 
-def test_lines_of_several_files_have_ids_of_their_own(run: Command, table: Path, tmp_path: Path) -> None:
+def test_lines_of_several_files_have_ids_of_their_own(run: Linking, table: Path, tmp_path: Path) -> None:
     for name, text in (("a.txt", "Ann\n\nAnn\n"), ("b.jsonl", '{"id": 7, "text": "Bob"}')):
         (tmp_path / name).write_text(text)
     names = (tmp_path / "a.txt", tmp_path / "b.jsonl", "-")
@@ -114,7 +65,7 @@ def test_lines_of_several_files_have_ids_of_their_own(run: Command, table: Path,
 
 
 def test_answers_do_not_wait_for_all_documents(
-    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Linking, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With a model, which takes its time, some are answered together, and written."""
     sizes, answer = list[int](), Linker.answer
@@ -135,7 +86,7 @@ def test_answers_do_not_wait_for_all_documents(
     assert max(sizes) > 1
 
 
-def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
+def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
     """What a record holds beside stays, and a title that is given is no help."""
     record = {"id": "x", "text": SENTENCE, "more": [1], "mentions": [{"start": 8, "end": 11, "title": "A"}]}
     data = json.dumps(record).encode()
@@ -161,7 +112,7 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     assert err == "2 mentions, candidates by: 1 exact, 1 none\n"
 
 
-def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
+def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
     [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
     assert answer["mentions"][0]["candidates"] == [
         {"title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3, "prior": 0.75, "probability": 0.75},
@@ -171,7 +122,7 @@ def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
     assert len(answer["mentions"][0]["candidates"]) == 1
 
 
-def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
+def test_a_model_has_a_say(run: Linking, table: Path, models: Path) -> None:
     """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
     arguments = ("link", "--mentions", table, "--candidates")
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
@@ -195,7 +146,7 @@ def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
         (b"{", "not JSON"),
     ],
 )
-def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: bytes, message: str) -> None:
+def test_a_bad_line_costs_no_other_its_answer(run: Linking, table: Path, line: bytes, message: str) -> None:
     record = json.dumps({"text": "Ann"}).encode()
     data = b"\n".join([record, line, record])
     for on_error, count, ends in (
@@ -219,7 +170,7 @@ def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: b
 @pytest.mark.parametrize(
     "beginning", ["-DOCSTART- (1)\nAnn\tB\tAnn\tA", '\ufeff<?xml version="1.0"?>', '[\n {"text": "Ann"}]']
 )
-def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Path, beginning: str) -> None:
+def test_annotated_documents_are_no_text(run: Linking, table: Path, tmp_path: Path, beginning: str) -> None:
     """They are another format, unless one says that they are lines of text."""
     path = tmp_path / "gold"
     path.write_text(beginning)
@@ -237,7 +188,7 @@ def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Pa
 
 
 def test_bad_options_and_inputs_are_named(
-    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+    run: Linking, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(models)
     for arguments, message in (
@@ -260,19 +211,10 @@ def test_bad_options_and_inputs_are_named(
         assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"
 
 
-def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
-    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
-    assert all(
-        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
-    )
-
-
 # convert and score
 
 
-def test_lines_that_are_no_documents_are_left_out_and_told(
-    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_that_are_no_documents_are_left_out_and_told(run: Linking, table: Path, tmp_path: Path) -> None:
     """Also where `link` has answered them: it asks for no mentions."""
     gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
     ann = {"text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "A"}]}
@@ -288,9 +230,7 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     converted, err, status = run("convert", "--on-error", "skip", gold)
     assert ([each["id"] for each in converted], status) == (["a", "c"], 0)
     assert re.match(rf"left out: 2: not JSON \(.*\) \(the first at {gold}:2\)\nleft out: 1: no field", err)
-    main(["score", str(gold), str(found), "--mentions", str(table), "--on-error", "skip"])
-    out, err = capsys.readouterr()
-    scores = json.loads(out)
+    [scores], err, _ = run("score", gold, found, "--mentions", table, "--on-error", "skip")
     counts = (
         "documents", "mentions_left_out", "documents_left_out", "answers_left_out", "answers_with_error",
     )  # fmt: skip
@@ -305,7 +245,7 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
 
 
 def test_a_calibration_has_a_threshold_for_given_mentions_alone(
-    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Linking, table: Path, tmp_path: Path
 ) -> None:
     """ "ab" is A in three of four links."""
     documents, calibration = tmp_path / "dev.jsonl", tmp_path / "calibration.json"
@@ -314,8 +254,7 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(
     chosen = (
         "--documents", documents, "--output", calibration, "--mentions", table, "--min-probability", 0.99,
     )  # fmt: skip
-    main(["calibrate", *map(str, chosen)])
-    capsys.readouterr()
+    run("calibrate", *chosen)
     link = ("link", "--mentions", table, "--calibration", calibration)
     [answer], err, _ = run(*link, data=json.dumps(given).encode())
     assert answer["mentions"][0]["title"] is None
@@ -326,7 +265,7 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(
     assert answer["mentions"][0]["title"] is None
 
 
-def test_no_input_is_overwritten(run: Command, table: Path, tmp_path: Path) -> None:
+def test_no_input_is_overwritten(run: Linking, table: Path, tmp_path: Path) -> None:
     gold = tmp_path / "gold.jsonl"
     gold.write_text(
         content := json.dumps({"id": "a", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]})
@@ -358,9 +297,7 @@ BROKEN_ANSWERS = [
 ]  # fmt: skip
 
 
-def test_broken_answers_are_left_out_and_told(
-    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_broken_answers_are_left_out_and_told(run: Linking, tmp_path: Path) -> None:
     gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
     documents = [
         {"id": name, "text": text, "mentions": [{"start": 0, "end": 3, "title": "A"}]}
@@ -374,10 +311,9 @@ def test_broken_answers_are_left_out_and_told(
         _, _, status = run("score", gold, found)
         assert str(status).startswith(f"error: {found}:2: {reason}")
     found.write_text("\n".join([right, *broken]))
-    main(["score", str(gold), str(found), "--on-error", "skip"])
-    out, err = capsys.readouterr()
-    assert json.loads(out)["answers_left_out"] == len(broken) == err.count("left out: 1: ")
-    assert json.loads(out)["disambiguation"]["overall"] == {"mentions": 2, "accuracy": 0.5}
+    [scores], err, _ = run("score", gold, found, "--on-error", "skip")
+    assert scores["answers_left_out"] == len(broken) == err.count("left out: 1: ")
+    assert scores["disambiguation"]["overall"] == {"mentions": 2, "accuracy": 0.5}
     for content, told in (
         ("", "no answer; wanted what link wrote"),
         ("{", "no answer; all are left out: 1: not JSON"),
@@ -403,7 +339,7 @@ ELEVANT = [
 
 
 def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
-    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Linking, table: Path, tmp_path: Path
 ) -> None:
     """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
     gold, converted, found, told = (tmp_path / name for name in ("gold", "converted", "found", "told"))
@@ -413,8 +349,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
     assert [each["title"] for line in answers for each in line["mentions"]] == ["A", "B", "A", None, "B"]
     found.write_text("\n".join(map(json.dumps, answers)))
     for path in (gold, converted):
-        main(["score", str(path), str(found), "--mentions", str(table), "--unknown-titles", str(told)])
-        scores = json.loads(capsys.readouterr().out)
+        [scores], _, _ = run("score", path, found, "--mentions", table, "--unknown-titles", told)
         assert scores["mentions"] == {
             "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 2,
         }  # fmt: skip
@@ -431,7 +366,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
 
 
 def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
-    run: Command, table: Path, tmp_path: Path
+    run: Linking, table: Path, tmp_path: Path
 ) -> None:
     told, gold = tmp_path / "told", tmp_path / "gold"
     told.write_text("before")
@@ -442,6 +377,6 @@ def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
     assert told.read_text() == "before"
     _, _, status = run(*arguments, tmp_path, gold)
     assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file in it"
-    main([*map(str, arguments), str(told), str(gold)])
+    run(*arguments, told, gold)
     assert json.loads(told.read_text())["title"] == "X"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]

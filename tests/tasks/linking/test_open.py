@@ -1,6 +1,5 @@
 """A linker is put together in one place, which names each part that does not fit the others."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from model.luke.heads import LukeForPretraining
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.linker import basis_of
 from tasks.linking.open import LinkerSettings, open_linker
-from tests.support import ROOT
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG, fine_tuned
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -59,31 +57,3 @@ def test_a_part_that_does_not_fit_is_named(folder: Path, parts: dict[str, str], 
     with pytest.raises(ValueError, match=message) as raised:
         open_linker(LinkerSettings(**{"mentions": str(folder / "mentions"), **paths}, device="cpu"))
     assert "\n" not in str(raised.value)
-
-
-def test_the_threshold_of_a_calibration_is_that_of_given_mentions(folder: Path) -> None:
-    parts = {name: str(folder / name) for name in ("mentions", "contexts")}
-    parts["calibration"] = str(folder / "calibration.json")
-    found = open_linker(LinkerSettings(**parts))
-    assert (found.certainty.min_probability, found.min_detected) == (0.5, 0.0)
-    found = open_linker(LinkerSettings(**parts, min_probability=0.25))
-    assert (found.certainty.min_probability, found.min_detected) == (0.25, 0.25)
-
-
-def test_no_other_place_puts_a_linker_together() -> None:
-    """The commands, LinkDocuments and EvaluateLinking are those who open one."""
-    callers: dict[str, set[str]] = {"Linker": set(), "open_linker": set()}
-    for path in [*(ROOT / "tasks").rglob("*.py"), *(ROOT / "workflows").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-            if name in callers:
-                callers[name].add(str(path.relative_to(ROOT)))
-    assert callers == {
-        "Linker": {"tasks/linking/open.py"},
-        "open_linker": {
-            "tasks/linking/commands/calibrate.py",
-            "tasks/linking/commands/link.py",
-            "tasks/linking/corpora/linking.py",
-            "workflows/stages/linking/evaluation.py",
-        },
-    }

@@ -86,10 +86,8 @@ CANDIDATES = {(0, 3): ["A", "B"], (4, 7): ["B"], (8, 11): [], (12, 16): ["None"]
 
 
 @pytest.fixture(scope="module")
-def finder(tmp_path_factory: pytest.TempPathFactory) -> CandidateFinder:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return CandidateFinder(MentionTable(str(folder)))
+def finder(table: Path) -> CandidateFinder:
+    return CandidateFinder(MentionTable(str(table)))
 
 
 def write(path: Path, documents: list[list[tuple[tuple[int, int], str | None]]], **more: object) -> Path:
@@ -260,16 +258,6 @@ def test_answers_tell_pages_by_qid_too(tmp_path: Path, tables: dict[str, Candida
     assert (micro["gold"], micro["predicted"], micro["correct"]) == (4, 4, 3)
 
 
-def test_titles_that_the_dump_lacks_are_told(tmp_path: Path, finder: CandidateFinder) -> None:
-    gold = write(tmp_path / "gold", [[((0, 3), "No_such#part"), ((4, 7), "B")]])
-    scores = score_files(gold, gold, finder)
-    assert scores["titles_not_in_dump"] == {"No such": 1}
-    assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
-    without = score_files(gold, gold)
-    assert without["disambiguation"] == {"overall": {"mentions": 2, "accuracy": 1.0}}
-    assert without["titles_not_in_dump"] == {}
-
-
 def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFinder) -> None:
     """B is a page, To_a a redirect to one; None is linked, and no page."""
     lines = [{"id": name, "text": "Ann", "mentions": []} for name in ("B", "To_a", "None", "D")]
@@ -282,18 +270,16 @@ def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFin
         score_files(gold, gold, finder, leaves_out_pages=True)
 
 
-def test_gold_outside_of_the_annotated_part_does_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
-    both = [((0, 3), "A"), ((8, 11), "B")]
-    gold = write(tmp_path / "gold", [both], annotated=[0, 4])
-    found = score_files(gold, write(tmp_path / "found", [both]), finder)["linking"]["micro"]
-    assert (found["gold"], found["recall"]) == (1, 1.0)
-
-
-def test_answers_outside_of_the_annotated_part_do_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
-    gold = write(tmp_path / "gold", [[((0, 3), "A")]], annotated=[0, 4])
-    found = write(tmp_path / "found", [[((0, 3), "A"), ((4, 7), "B")]])
-    assert score_files(gold, found, finder)["linking"]["micro"]["predicted"] == 1
-    assert score_files(found, gold, finder)["linking"]["micro"]["recall"] == 0.5
+def test_what_is_outside_of_the_annotated_part_does_not_count(
+    tmp_path: Path, finder: CandidateFinder
+) -> None:
+    one, both = [((0, 3), "A")], [((0, 3), "A"), ((8, 11), "B")]
+    for gold, found, whole in ((both, both, (2, 2)), (one, both, (1, 2)), (both, one, (2, 1))):
+        answers = write(tmp_path / "found", [found])
+        for annotated, counts in (([0, 4], (1, 1)), ([0, 16], whole)):
+            path = write(tmp_path / "gold", [gold], annotated=annotated)
+            micro = score_files(path, answers, finder)["linking"]["micro"]
+            assert (micro["gold"], micro["predicted"]) == counts
 
 
 def test_documents_without_answer_are_misses_and_counted(tmp_path: Path, finder: CandidateFinder) -> None:

@@ -1,6 +1,5 @@
 """Column files: real data sets, the three tag schemes, and what a user can get wrong."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -71,31 +70,10 @@ def test_documents_blank_lines_and_line_numbers(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_without_document_lines_each_sentence_is_alone(tmp_path: Path) -> None:
-    file = read_columns(write(tmp_path, "a O\n\nb O\n"))
-    assert (file.has_documents, len(file.documents), file.scheme) == (False, 2, None)
-
-
 def test_odd_white_space_belongs_to_the_word(tmp_path: Path) -> None:
     file = read_columns(write(tmp_path, "a\u00a0b\tO\nc\u2028d \t I-PER \n"))
     assert file.sentences[0].words == ("a\u00a0b", "c\u2028d")
     assert file.sentences[0].spans == (Span(1, 2, "PER"),)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a X O\n", ":1: 3 columns; expected 2 or 4"),
-        ("a B-PER\nb O\nc I-PER\n", ":3: tag 'I-PER' does not follow IOB2, as {path}:1 does; use one scheme"),
-        ("a I-PER\nb O\n\nc B-PER\n", ":4: tag 'B-PER' does not follow IOB1, as {path}:1 does"),
-        ("a S-PER\nb B-PER\nc O\n", ":2: tag 'B-PER' does not follow IOBES, as {path}:1 does"),
-        ("a O\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB1 or IOB2 or IOBES; use one scheme"),
-    ],
-)
-def test_tags_of_other_schemes_are_named(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(ValueError, match=re.escape(f"{path}{message}".replace("{path}", str(path)))):
-        read_columns(path, column_counts=(2, 4))
 
 
 HEADED = "word ner pos\nAda B-PER NNP\nmet O VBD\n\n-DOCSTART-\nBob B-PER NNP\n"
@@ -111,11 +89,6 @@ def test_the_tags_stand_in_another_column(tmp_path: Path, column: str) -> None:
     ]
     assert file.sentences[1].place(0).endswith("train.txt:6" if column == "ner" else "train.txt:5")
     assert lines_with_tags(file, [[Span(1, 2, "X")], []])[:2] == ["Ada B-PER NNP O", "met O VBD B-X"]
-
-
-def test_tags_outside_any_scheme_are_read_when_not_strict(tmp_path: Path) -> None:
-    file = read_columns(write(tmp_path, "a I-PER\nb B-LOC\nc O\nd B-PER\n"), strict=False)
-    assert file.sentences[0].spans == (Span(0, 1, "PER"), Span(1, 2, "LOC"), Span(3, 4, "PER"))
 
 
 @given(

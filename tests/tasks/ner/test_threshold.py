@@ -16,16 +16,9 @@ from tasks.ner.spans import Span, span_scores
 from tasks.ner.threshold import LEAST_ENTITIES, SAMPLES, SHIFTS, best_shift
 from tasks.serving.predict import load
 from tasks.task import InputSettings
-from tests.support.fine_tuned import EXAMPLES, finetune, pretrained
+from tests.support.fine_tuned import EXAMPLES, finetune
 
 Predict = Callable[[float], list[list[Span]]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return folder
 
 
 def drawn(seed: int, sentences: int, bias: float) -> tuple[list[list[Span]], Predict]:
@@ -66,16 +59,6 @@ def slowly(gold: Sequence[Sequence[Span]], predict: Predict) -> float:
 def test_the_shift_is_that_of_the_slow_way(seed: int, sentences: int, bias: float) -> None:
     gold, predict = drawn(seed, sentences, bias)
     assert best_shift(gold, predict) == slowly(gold, predict)
-
-
-def test_a_model_that_misses_much_finds_more_and_a_good_one_is_left_alone() -> None:
-    for bias, wanted in ((4.0, "more"), (1.2, "same"), (-3.0, "less")):
-        gold, predict = drawn(3, 400, bias)
-        shift = best_shift(gold, predict)
-        assert {"more": shift > 0, "same": shift == 0, "less": shift < 0}[wanted]
-        unseen, again = drawn(4, 400, bias)
-        gain = span_scores(unseen, again(shift))["f1"] - span_scores(unseen, again(0))["f1"]
-        assert gain > 0.1 or wanted == "same"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,25 +1,13 @@
 """Official scores of question answering, held against a step-by-step re-implementation; files of predictions."""
 
-import json
 import re
 import string
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tasks.questions.answers import (
-    Candidates,
-    answer_scores,
-    exact_match,
-    normalise,
-    prediction_object,
-    ranked,
-    read_predictions,
-    score_answers,
-    token_f1,
-)
+from tasks.questions.answers import Candidates, answer_scores, exact_match, normalise, ranked, token_f1
 from tests.support.properties import given, settings, st
 
 
@@ -107,25 +95,6 @@ def test_scores_of_a_file_equal_the_official_ones(gold: dict[str, list[str]], fo
     assert (100 * scores["exact_match"], 100 * scores["f1"]) == (pytest.approx(matches), pytest.approx(f1))
     assert scores["missing"] == len(set(gold) - set(found))
     assert scores["predicted"] == sum(bool(found.get(name)) for name in gold)
-
-
-def test_both_layouts_of_predictions(tmp_path: Path) -> None:
-    path = tmp_path / "predictions.json"
-    path.write_text("\n".join(prediction_object({"7": 'é "x"', "8": ""})))
-    assert read_predictions(path) == {"7": 'é "x"', "8": ""}
-    path.write_text('{"idx": 7, "label": "x"}\n{"idx": 8, "label": "y"}\n')
-    assert read_predictions(path) == {"7": "x", "8": "y"}
-    path.write_text('{"idx": 7, "label": "x"}\n')
-    assert read_predictions(path) == {"7": "x"}
-
-
-def test_what_is_missing_and_unknown_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "predictions.json"
-    path.write_text(json.dumps({"a": "x", "z": "y"}))
-    scores = score_answers({"a": ["x"], "b": ["y"]}, path)
-    assert scores == {
-        "exact_match": 0.5, "f1": 0.5, "questions": 2, "predicted": 1, "missing": 1, "unknown": 1,
-    }  # fmt: skip
 
 
 @settings(max_examples=200)

@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.files import save_model
-from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.encoder import LukeModel
-from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.records import Record
 from tasks.questions import cloze, cloze_format
 from tasks.questions.answers import Answer
-from tasks.task import Hyperparameters, InputSettings
+from tasks.task import InputSettings
 from tests.support import ROOT
-from tests.support.fine_tuned import finetune
 from tests.support.models import TINY
 
 EXAMPLES = ROOT / "examples" / "cloze_qa"
@@ -51,13 +46,6 @@ def superglue(tmp_path: Path, *passages: dict[str, Any]) -> Path:
     path = tmp_path / "data.jsonl"
     path.write_text("\n".join(map(json.dumps, passages)))
     return path
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 500)
-    return WordTokenizer.load(folder)
 
 
 def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
@@ -150,17 +138,6 @@ def test_ends_that_are_excluded_are_recognised_by_the_answers(tmp_path: Path) ->
     [example] = cloze.read(original(tmp_path, passage(half_open, after_end=0))).examples
     assert example.entities == tuple(ENTITIES)
     assert example.answers == (((15, 19), "Pell"),)
-
-
-def test_examples_are_what_their_description_says() -> None:
-    datasets = [cloze.read(EXAMPLES / name) for name in ("train.json", "dev.json", "test.jsonl")]
-    assert [len(dataset.examples) for dataset in datasets] == [20, 10, 10]
-    assert [dataset.is_superglue for dataset in datasets] == [False, False, True]
-    for dataset in datasets:
-        assert cloze.describe(dataset)["answers_not_at_offset"] == 0
-        for example in dataset.examples:
-            assert {text for _, text in example.answers} < set(example.texts()), "there is a choice"
-            assert {span for span, _ in example.answers} <= set(example.entities)
 
 
 WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
@@ -326,36 +303,3 @@ def test_scores_are_of_the_placeholder_and_the_entity(
         assert batch.inputs.entity_ids.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
     else:
         assert batch.inputs.entity_ids is None
-
-
-def test_entities_as_the_annotator_prints_them() -> None:
-    values = {
-        "question": "@placeholder sat.",
-        "text": "Ada sat.",
-        "entities": [{"start": 0, "end": 3, "title": "x"}],
-    }
-    assert cloze.from_records([Record("x", values)]).examples[0].entities == ((0, 3),)
-
-
-def test_there_are_no_classes() -> None:
-    assert cloze.label_names({"train": cloze.read(EXAMPLES / "train.json")}, ()) == ("answer",)
-    with pytest.raises(ValueError, match="label file with a: question answering has no classes; remove it"):
-        cloze.label_names({}, ("a",))
-    with pytest.raises(ValueError, match="negative label 'x': question answering has none"):
-        cloze.negative_label((), "x")
-
-
-def test_a_small_set_is_learnt_by_heart(tmp_path: Path) -> None:
-    thorough = Hyperparameters(learning_rate=2e-3, head_learning_rate=2e-3, batch_size=4, epochs=40)
-    for split in ("train", "dev", "test"):
-        (tmp_path / f"{split}.json").write_bytes((EXAMPLES / "train.json").read_bytes())
-    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines() * 2, tmp_path / "tokenizer", 1000)
-    words = len(json.loads((tmp_path / "tokenizer" / "vocab.json").read_text()))
-    config = replace(
-        MODEL_PRESETS["tiny"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=16,
-        num_hidden_layers=2, intermediate_size=128, max_position_embeddings=140,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    save_model(tmp_path / "weights", LukeForPretraining(config))
-    metrics = finetune(tmp_path, tmp_path / "out", thorough, task="cloze_qa", data=tmp_path)
-    assert (metrics["dev"]["exact_match"], metrics["test"]["f1"]) == (1.0, 1.0)

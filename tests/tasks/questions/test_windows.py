@@ -11,7 +11,7 @@ from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordToken
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.windows import STRIDE, token_spans, widest_windows, windows
 from tasks.questions.annotations import EntityMention
-from tasks.questions.windows import encode, joined, marks_apart, passage_room, question_limit, tokens_of
+from tasks.questions.windows import encode, joined, marks_apart, passage_room, tokens_of
 from tests.support.properties import given, settings, st
 
 
@@ -90,12 +90,6 @@ def test_layouts_of_roberta_and_bert(tokenizer: WordTokenizer, monkeypatch: pyte
     assert passage_room(2, 6, tokenizer) == 1
 
 
-def test_short_models_keep_half_for_the_passage(tokenizer: WordTokenizer) -> None:
-    assert question_limit(64, 512, tokenizer) == 64
-    assert question_limit(64, 96, tokenizer) == 46
-    assert question_limit(64, 5, tokenizer) == 1
-
-
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(0, 30), st.integers(1, 10))
 def test_tokens_that_share_characters(sizes: list[int], start: int, length: int) -> None:
     """Tokens of 0 to 3 characters with a blank between them; one of none is no part of a span at its side."""
@@ -157,16 +151,3 @@ def test_tokens_know_their_characters(bytes_tokenizer: WordTokenizer, text: str,
         assert len(marks) <= 1 or not is_fixed
     assert covered == {place for place, each in enumerate(text) if not each.isspace()} | covered
     assert (np.diff(characters, axis=0) >= 0).all(), "in the order of the text"
-
-
-def test_marks_that_differ_are_apart(bytes_tokenizer: WordTokenizer) -> None:
-    text = 'He (or "she"). A "cat", too)... (('
-    apart = marks_apart(bytes_tokenizer)
-    whole, parts = (
-        [tokenizer.decode([token_id]).strip() for token_id in tokenizer.encode_as_written([text])[0]]
-        for tokenizer in (bytes_tokenizer, apart)
-    )
-    assert '").' in whole
-    assert parts == [*(piece for piece in parts if len(piece) < 2 or piece.isalpha() or len({*piece}) == 1)]
-    assert marks_apart(apart) is marks_apart(apart)
-    assert apart.vocab == bytes_tokenizer.vocab

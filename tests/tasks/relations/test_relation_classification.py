@@ -13,7 +13,6 @@ import torch
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.data_folder import label_file, read_label_file, split_file
 from tasks.relations import relation_classification
 from tasks.task import InputSettings
 from tests.support import ROOT
@@ -45,59 +44,13 @@ def test_both_formats_say_the_same(tmp_path: Path) -> None:
     assert [example.relation for example in examples] == ["no_relation", "Other"]
 
 
-def test_examples_are_what_their_description_says() -> None:
-    datasets = {
-        split: relation_classification.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")
-    }
-    assert [len(dataset.examples) for dataset in datasets.values()] == [42, 20, 20]
-    labels = relation_classification.label_names(datasets, ())
-    assert relation_classification.negative_label(labels, "") == "no_relation"
-    assert len(labels) == 6
-    facts = relation_classification.describe(datasets["train"])
-    assert facts["overlapping"] == 1
-    assert facts["tail_before_head"] > 5
-
-
-def test_features_of_semeval_hold_the_words_and_both_mentions(shared: Path) -> None:
-    folder = shared / "data" / "relation" / "semeval2010-task8"
-    datasets = {
-        split: relation_classification.read(split_file(folder, split)) for split in ("train", "dev", "test")
-    }
-    assert [len(dataset.examples) for dataset in datasets.values()] == [6507, 1493, 2717]
-    union = relation_classification.label_names(datasets, ())
-    path = label_file(folder)
-    assert path is not None
-    listed = relation_classification.label_names(datasets, read_label_file(path))
-    assert sorted(listed) == list(union)
-    assert (listed[0], len(union)) == ("Other", 19)
-    assert relation_classification.negative_label(union, "") == "Other"
-    unseen = {"Entity-Destination(e2,e1)"}
-    assert set(union) - {example.relation for example in datasets["train"].examples} == unseen
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
-    dataset = datasets["test"]
-    features = relation_classification.featurize(
-        dataset, InputSettings(roberta, union, MARKERS, 512, "fixed")
-    )
-    assert features.counts == {"mentions_cut": 0, "contexts_cut": 0, "labels_unknown": 0}
-    for example, feature in zip(dataset.examples, features.items, strict=True):
-        ids = feature.word_ids.tolist()
-        for (first, last), name, marker in zip(feature.ends.tolist(), "ht", MARKERS.values(), strict=True):
-            assert (ids[first], ids[last], ids.count(marker)) == (marker, marker, 2)
-            start, end = example.record.values[name]["pos"]
-            mention = [word_id for word_id in ids[first + 1 : last] if word_id < 60000]
-            assert roberta.decode(mention).strip() == " ".join(example.record.values["token"][start:end])
-        words = roberta.decode([word_id for word_id in ids[1:-1] if word_id < 60000])
-        assert words.split() == example.text.split()
-
-
-def test_unknown_labels(tmp_path: Path, shared: Path) -> None:
+def test_unknown_labels(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     path = written(tmp_path, TACRED, {**TACRED, "relation": "per:title"})
     dataset = relation_classification.read(path)
     with pytest.raises(ValueError, match=r"data.json:2: relation 'per:title' is not in the label file"):
         relation_classification.label_names({"train": dataset}, ("no_relation",))
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     features = relation_classification.featurize(
-        dataset, InputSettings(roberta, ("no_relation", "org:x"), MARKERS, 99, "fixed")
+        dataset, InputSettings(tokenizer, ("no_relation", "org:x"), MARKERS, 99, "fixed")
     )
     assert features.counts["labels_unknown"] == 1
     assert [int(feature.label) for feature in features.items] == [0, IGNORED]
@@ -105,14 +58,6 @@ def test_unknown_labels(tmp_path: Path, shared: Path) -> None:
         dataset, ["no_relation", "org:x"], ("no_relation", "org:x"), "no_relation"
     )
     assert (scores["gold"], scores["predicted"], scores["correct"]) == (1, 1, 0)
-
-
-@pytest.mark.parametrize("field", [*TACRED, "h", "t"])
-def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
-    record = TACRED if field in TACRED else SEMEVAL
-    less = {name: value for name, value in record.items() if name != field}
-    with pytest.raises(ValueError, match=r"data.json:2: .*(no field|wanted)"):
-        relation_classification.read(written(tmp_path, record, less))
 
 
 def test_the_negative_label_is_given_or_known() -> None:
@@ -174,29 +119,6 @@ def test_macro_f1_equals_the_official_counting(pairs: list[tuple[str, str]]) -> 
     assert found == pytest.approx(official_macro_f1(gold, predicted))
     scores = relation_classification.relation_scores(gold, predicted, "Other")
     assert scores.get("semeval_macro_f1") == (found if set(gold) != {"Other"} else None)
-
-
-def test_a_small_model_learns_to_tell_head_from_tail() -> None:
-    """The same two mentions, with the roles exchanged: only what marks the roles can tell them apart."""
-    torch.manual_seed(3)
-    luke = LukeModel(TINY)
-    luke.keep_entities(relation_classification.ENTITY_ROWS)
-    module = relation_classification.head(luke, 2, entities=True).train()
-    word_ids = np.array([5, 11, 6, 11, 7, 12, 8, 12, 9])
-    ends = np.array([[1, 3], [5, 7]])
-    features = [
-        relation_classification.MarkedFeature(word_ids, ends, np.array(0)),
-        relation_classification.MarkedFeature(word_ids, ends[::-1].copy(), np.array(1)),
-    ]
-    batch = relation_classification.collate(features, entities=True, pad_id=TINY.pad_token_id)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=5e-3)
-    for _ in range(60):
-        optimizer.zero_grad()
-        relation_classification.loss(module, batch)["loss"].backward()
-        optimizer.step()
-    logits = relation_classification.logits(module.eval().requires_grad_(False), batch)
-    assert relation_classification.decode(None, features, logits, ["first", "second"]) == ["first", "second"]
-    assert Counter(logits[0] > logits[1]) == {True: 1, False: 1}
 
 
 def test_loss_ignores_unknown_labels() -> None:

@@ -5,11 +5,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from model.hf.fine_tuned import load_fine_tuned
+from model.hf.load import load_strictly
 from tasks.export import main
 from tasks.io.data_folder import split_file
 from tasks.io.records import Record
@@ -21,23 +24,23 @@ from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
-from tests.support.fine_tuned import EXAMPLES, fine_tune, name_of, pretrained
+from tests.support.fine_tuned import EXAMPLES, QUICK, finetune, name_of
+from tests.support.models import luke_of_transformers
 
 TASK_MODULES = [entity_typing, relation_classification, ner]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each task's fine-tuned model and, under `exported`, the same for transformers."""
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
+def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fine-tuned models for transformers, and titles of their entities (`entities.json`)."""
+    exported = tmp_path_factory.mktemp("exported")
     titles = ["[PAD]", "[UNK]", "[MASK]", "Ada", "Pell", "Teal"]
-    (folder / "entities.json").write_text(json.dumps({title: number for number, title in enumerate(titles)}))
-    for task in TASK_MODULES:
-        export(fine_tune(name_of(task), folder), folder / "exported" / name_of(task))
-    wikipedia = {"entity_vocab": folder / "entities.json"}
-    export(fine_tune("extractive_qa", folder), folder / "exported" / "extractive_qa", **wikipedia)
-    return folder
+    entities = exported / "entities.json"
+    entities.write_text(json.dumps({title: number for number, title in enumerate(titles)}))
+    for task in map(name_of, TASK_MODULES):
+        export(folder / f"{task}-luke", exported / task)
+    export(folder / "extractive_qa-luke", exported / "extractive_qa", entity_vocab=entities)
+    return exported
 
 
 def batch_of(predictor: Predictor, count: int) -> object:
@@ -49,12 +52,11 @@ def batch_of(predictor: Predictor, count: int) -> object:
 
 
 @pytest.mark.parametrize("task", TASK_MODULES)
-def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> None:
+def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: ModuleType) -> None:
     import transformers
 
-    exported = folder / "exported" / name_of(task)
     theirs, info = getattr(transformers, task.ARCHITECTURE).from_pretrained(
-        exported, output_loading_info=True
+        exported / name_of(task), output_loading_info=True
     )
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
@@ -62,7 +64,13 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
     assert [theirs.config.id2label[number] for number in range(len(predictor.inputs.labels))] == list(
         predictor.inputs.labels
     )
-    batch = batch_of(predictor, 6)
+    same_logits(predictor.module, theirs, task, batch_of(predictor, 6), (0, 2, 3))  # [UNK] is before [MASK]
+
+
+def same_logits(
+    ours: torch.nn.Module, theirs: torch.nn.Module, task: ModuleType, batch: Any, rows: Any
+) -> None:
+    """Both models say the same of a batch; our entities are these rows of their table."""
     inputs = batch.inputs
     ends = (
         {"entity_start_positions": batch.positions[..., 0], "entity_end_positions": batch.positions[..., 1]}
@@ -72,21 +80,45 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
     with torch.inference_mode():
         expected = theirs.eval()(
             input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
-            entity_ids=inputs.entity_ids + inputs.entity_mask.long(),
-            entity_attention_mask=inputs.entity_mask.long(),
+            entity_ids=torch.tensor(rows)[inputs.entity_ids], entity_attention_mask=inputs.entity_mask.long(),
             entity_position_ids=inputs.entity_positions, **ends,
         ).logits.numpy()  # fmt: skip
-        found = task.logits(predictor.module, batch)
+        found = task.logits(ours, batch)
     for theirs_row, ours_row in zip(expected, found, strict=True):
         theirs_row = theirs_row[: len(ours_row)] if task is ner else theirs_row
         assert np.abs(theirs_row - ours_row).max() < 1e-5
     assert np.std(np.concatenate([row.ravel() for row in found])) > 0.1
+    assert task is not ner or len({len(row) for row in found}) > 1
+
+
+@pytest.mark.parametrize("entity_aware", [True, False])
+@pytest.mark.parametrize("task", TASK_MODULES)
+def test_heads_are_those_of_transformers(
+    folder: Path, tmp_path: Path, task: ModuleType, entity_aware: bool
+) -> None:
+    predictor = load(folder / f"{name_of(task)}-luke", device="cpu")
+    sizes = {"vocab_size": predictor.module.luke.config.vocab_size, "max_position_embeddings": 98}
+    theirs = luke_of_transformers(
+        task.ARCHITECTURE,
+        use_entity_aware_attention=entity_aware,
+        num_labels=5,
+        initializer_range=0.3,
+        **sizes,
+    )
+    theirs.save_pretrained(tmp_path)
+    fine_tuned = load_fine_tuned(str(tmp_path))
+    assert fine_tuned.luke.config.use_entity_aware_attention == entity_aware
+    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
+    ours = task.head(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
+    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
+    same_logits(ours, theirs, task, batch_of(predictor, 6), task.ENTITY_ROWS)
 
 
 @pytest.mark.parametrize("task", TASK_MODULES)
-def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> None:
-    ours = load(folder / f"{name_of(task)}-luke", device="cpu")
-    theirs = load(folder / "exported" / name_of(task), device="cpu")
+def test_the_exported_folder_answers_alike(folder: Path, exported: Path, task: ModuleType) -> None:
+    ours, theirs = (
+        load(each, device="cpu") for each in (folder / f"{name_of(task)}-luke", exported / name_of(task))
+    )
     assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
     if task is ner:
         sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
@@ -112,17 +144,20 @@ QUESTION = {
 
 
 @pytest.mark.parametrize("variant", ["luke", "luke_no_entities"])
-def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, variant: str) -> None:
+def test_transformers_answers_questions_alike(
+    folder: Path, tmp_path: Path, exported: Path, variant: str
+) -> None:
     """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
     import transformers
 
-    ours, exported = folder / "extractive_qa-luke", folder / "exported" / "extractive_qa"
+    ours, there = folder / "extractive_qa-luke", exported / "extractive_qa"
     if variant != "luke":
-        ours, exported = fine_tune("extractive_qa", folder, variant), tmp_path / "out"
-        export(ours, exported, entity_vocab=folder / "entities.json")
+        ours, there = tmp_path / "ours", tmp_path / "out"
+        finetune(folder, ours, QUICK, task="extractive_qa", variant=variant)
+        export(ours, there, entity_vocab=exported / "entities.json")
     has_entities = variant == "luke"
     kind = "LukeForQuestionAnswering" if has_entities else "RobertaForQuestionAnswering"
-    theirs, info = getattr(transformers, kind).from_pretrained(exported, output_loading_info=True)
+    theirs, info = getattr(transformers, kind).from_pretrained(there, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     assert list(theirs.config.id2label.values()) == ["start", "end"]
@@ -151,7 +186,7 @@ def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, vari
 
 def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its"):
-        export(fine_tune("cloze_qa", folder), tmp_path / "out")
+        export(folder / "cloze_qa-luke", tmp_path / "out")
     with pytest.raises(SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
     (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
@@ -161,9 +196,9 @@ def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_other_folders_are_refused(folder: Path, tmp_path: Path, exported: Path) -> None:
     with pytest.raises(ValueError, match=r"transformers reads it as it is"):
-        export(folder / "exported" / "ner", tmp_path / "out")
+        export(exported / "ner", tmp_path / "out")
     shutil.copytree(folder / "ner-luke", tmp_path / "model")
     path = tmp_path / "model" / "tokenizer" / "vocab.json"
     vocabulary = json.loads(path.read_text())
@@ -211,10 +246,10 @@ def answers_of(folder: Path) -> list[dict[str, str]]:
     return load(folder, device="cpu").predict([example.record.values for example in examples])
 
 
-def test_folders_of_all_versions_of_transformers_answer_alike(folder: Path, tmp_path: Path) -> None:
+def test_folders_of_all_versions_of_transformers_answer_alike(tmp_path: Path, exported: Path) -> None:
     import transformers
 
-    exported = folder / "exported" / "relation_classification"
+    exported /= "relation_classification"
     wanted = answers_of(exported)
     again = tmp_path / "again"
     transformers.LukeTokenizer.from_pretrained(exported).save_pretrained(again)

@@ -8,19 +8,9 @@ from typing import Any
 import pytest
 
 from tasks.ner.columns import read_columns
-from tasks.serving.formats import (
-    Document,
-    brat_types,
-    document_of,
-    find_format,
-    marked,
-    names_of_files,
-    page,
-    standoff,
-)
-from tasks.serving.predict import Predictor, load
+from tasks.serving.formats import Document, brat_types, document_of, find_format, marked, page, standoff
+from tasks.serving.predict import Predictor
 from tests.support.asked import Command, lines
-from tests.support.fine_tuned import fine_tune, pretrained
 from tests.support.properties import given, st
 
 TEXTS = [
@@ -29,25 +19,6 @@ TEXTS = [
     "Ada left",
 ]
 RECORDS = [*({"text": text} for text in TEXTS), {"words": ["<b>", "Abraham", "Lincoln", "&amp;", "Paris"]}]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return fine_tune("ner", folder)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Predictor:
-    return load(folder, device="cpu")
-
-
-@pytest.fixture
-def ask(
-    folder: Path, model: Predictor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    return Command(monkeypatch, capsys, model, folder)
 
 
 @pytest.fixture
@@ -306,10 +277,6 @@ def test_types_of_brat_are_ascii(tmp_path: Path) -> None:
         "[labels]", "___ | ПЕР", "____2 | МЕС", "Person_a__b | Person/a b", "____2_2 | ____2", "____3 | ___",
     ]  # fmt: skip
     assert drawn.startswith("[drawing]\nSPAN_DEFAULT\t")
-
-
-def test_names_of_files_are_those_of_annotations() -> None:
-    assert names_of_files([Path("a/b.c.txt"), Path("x")]) == {"a/b.c.txt": "b.c", "x": "x"}
 
 
 def test_an_answer_about_words_is_a_text() -> None:

@@ -17,15 +17,10 @@ from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
-from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
-from tests.support.fine_tuned import EXAMPLES, bare, fine_tuned
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fine_tuned(tmp_path_factory.mktemp("models"), TASKS)
+from tests.support.asked import Command, lines, objects
+from tests.support.fine_tuned import EXAMPLES, bare
 
 
 def running_text(words: Sequence[str]) -> str:
@@ -62,22 +57,6 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
     assert compared > 5
 
 
-def test_entity_recognition_of_words(folder: Path) -> None:
-    predictor = load(folder / "ner-luke", device="cpu")
-    words = ["Abraham", "Lincoln", "was", "born", "in", "Kentucky", "."]
-    [by_words], [by_text] = (
-        predictor.predict([question]) for question in ({"words": words}, {"text": running_text(words)})
-    )
-    text = running_text(words)
-    assert by_words["entities"]
-    assert [
-        (running_text(words[entity["start"] : entity["end"]]), entity["label"])
-        for entity in by_words["entities"]
-    ] == [(text[entity["start"] : entity["end"]], entity["label"]) for entity in by_text["entities"]]
-    assert predictor.predict([{"text": " \n"}, {"words": []}]) == [{"entities": []}] * 2
-    assert predictor.predict([]) == []
-
-
 @pytest.mark.parametrize(
     ("task", "field", "labels"),
     [("entity_typing", "labels", "labels"), ("relation_classification", "relation", "relation")],
@@ -91,19 +70,6 @@ def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: s
     ]
     wanted = [{field: record.values["prediction"]} for record in written]
     assert bare(predictor.predict(questions)) == wanted
-
-
-def test_raw_texts_are_the_same_as_data(folder: Path) -> None:
-    relations = load(folder / "relation_classification-luke", device="cpu")
-    typing = load(folder / "entity_typing-luke", device="cpu")
-    for example in (
-        TASKS["relation_classification"].read(EXAMPLES / "relation_classification" / "dev.json").examples
-    ):
-        raw = {"text": example.text, "head": list(example.head), "tail": list(example.tail)}
-        assert relations.predict([raw]) == relations.predict([example.record.values])
-    for example in TASKS["entity_typing"].read(EXAMPLES / "entity_typing" / "dev.json").examples:
-        raw = {"text": example.text, "start": example.span[0], "end": example.span[1]}
-        assert typing.predict([raw]) == typing.predict([example.record.values])
 
 
 @pytest.mark.parametrize("task", ["cloze_qa", "extractive_qa"])
@@ -123,32 +89,6 @@ def test_questions_are_answered_as_in_training(folder: Path, task: str) -> None:
         assert answer["n_best"][0]["score"] == answer["score"] >= answer["n_best"][-1]["score"]
     assert len({answer["answer"] for answer in answers}) > 3
     assert predictor.predict([]) == []
-
-
-def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
-    asked = []
-
-    def annotate(text: str, page: str | None) -> list[EntityMention]:
-        asked.append((text, page))
-        return [EntityMention(0, 3, 5), EntityMention(4, 7, 1)]
-
-    question = {"question": "Who met Bob?", "text": "Ada met Bob.", "page": "Ada"}
-    given = [{"start": 0, "end": 3, "entity_id": 5}]
-    plain, annotated = (
-        load(folder / "extractive_qa-luke", device="cpu", annotate=each) for each in (None, annotate)
-    )
-    answers = annotated.predict([question])
-    assert asked == [("Who met Bob?", "Ada"), ("Ada met Bob.", "Ada")]
-    assert answers == plain.predict([{**question, "entities": given, "question_entities": given}])
-    assert answers != plain.predict([question])
-    with pytest.raises(ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa"):
-        load(folder / "ner-luke", device="cpu", annotate=annotate)
-    with pytest.raises(ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the"):
-        plain.predict([{**question, "entities": [{**given[0], "entity_id": 6}]}])
-
-
-def stdin(text: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(text.encode()))
 
 
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -175,14 +115,10 @@ def choices_of(answer: dict[str, Any]) -> list[list[tuple[Any, float]]]:
 def test_top_tells_the_likeliest(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ask(*options: str) -> dict[str, Any]:
-        monkeypatch.setattr("sys.stdin", stdin(json.dumps(QUESTIONS[task])))
-        main([str(folder / f"{task}-luke"), "--device", "cpu", *options])
-        [line] = capsys.readouterr().out.splitlines()
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    plain, two, all_of_them = ask(), ask("--top", "2"), ask("--top", "1000")
+    ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")
+    plain, two, all_of_them = (
+        objects(ask(lines(QUESTIONS[task]), *top)[0])[0] for top in ((), ("--top", 2), ("--top", 1000))
+    )
     groups = choices_of(all_of_them)
     assert groups
     for group in groups:
@@ -215,9 +151,7 @@ def likeliest(answer: dict[str, Any]) -> list[float]:
     ]
 
 
-def test_the_temperature_changes_probabilities_alone(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Path) -> None:
     for task, question in QUESTIONS.items():
         found = []
         for temperature in (None, 1, 0.5, 4.0):
@@ -227,10 +161,7 @@ def test_the_temperature_changes_probabilities_alone(
             del config["calibration_temperature"]
             config |= {} if temperature is None else {"calibration_temperature": temperature}
             (model / "config.json").write_text(json.dumps(config))
-            monkeypatch.setattr("sys.stdin", stdin(json.dumps(question)))
-            main([str(model), "--device", "cpu"])
-            answer = json.loads(capsys.readouterr().out)
-            found.append({name: value for name, value in answer.items() if name not in question})
+            found += load(model, device="cpu").predict([question])
         older, neutral, sharp, flat = found
         assert older == neutral
         assert bare(sharp) == bare(neutral) == bare(flat)
@@ -249,13 +180,6 @@ def test_a_temperature_that_is_none_is_named(folder: Path, tmp_path: Path, value
         load(model, device="cpu")
 
 
-def test_top_is_a_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for value in ("0", "-1", "many", "1.5"):
-        with pytest.raises(SystemExit):
-            main([str(folder / "ner-luke"), f"--top={value}"])
-        assert f"{value}: wanted a number, 1 or more" in capsys.readouterr().err
-
-
 def test_what_is_computed_at_once_and_how_precisely(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,7 +196,7 @@ def test_what_is_computed_at_once_and_how_precisely(
     monkeypatch.setattr(predict, "logits_of", logits_of)
     question = json.dumps({"text": "Ada met Bob in the old town of Bern .\nThey left for Paris ."})
     for options in ([], ["--tokens-per-batch", "60"], ["--tokens-per-batch", "0"], ["--precision", "bf16"]):
-        monkeypatch.setattr("sys.stdin", stdin(question))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(question.encode())))
         main([str(folder / "ner-luke"), "--device", "cpu", *options])
     assert len(capsys.readouterr().out.splitlines()) == 4
     whole, *others, narrow = (np.concatenate(rows) for rows in found)

@@ -216,13 +216,6 @@ def test_the_program_of_the_card_runs(models: Path, kind: str, name: str) -> Non
         assert ("`entity_position_ids`" if kind == "bert-luke" else "`head.safetensors`") in card
 
 
-def test_marks_are_apart_in_the_exported_tokenizer(models: Path, shared: Path) -> None:
-    tokenizer, _ = transformers_of(models / "exported" / "roberta-luke" / "extractive_qa")
-    assert tokenizer.tokenize('(He said "no").') == ["(", "He", "Ġsaid", 'Ġ"', "no", '"', ")", "."]
-    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
-    assert len(roberta.encode_as_written(['"no").'])[0]) == 3
-
-
 def test_the_profile_paper_puts_a_blank_before_what_is_between_mentions(
     models: Path, shared: Path, tmp_path: Path
 ) -> None:

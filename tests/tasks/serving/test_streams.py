@@ -17,28 +17,10 @@ import pytest
 from tasks.io.records import Record
 from tasks.predict import main
 from tasks.serving.predict import load
-from tasks.serving.streams import (
-    AT_ONCE,
-    BYTES_AT_ONCE,
-    Given,
-    Reply,
-    answer_stream,
-    batches,
-    lines_of,
-    numbered,
-    replies,
-)
+from tasks.serving.streams import AT_ONCE, BYTES_AT_ONCE, batches, lines_of, numbered, replies
 from tests.support import ROOT
-from tests.support.fine_tuned import fine_tuned
+from tests.support.asked import Command, objects
 from tests.support.properties import given, st
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fine_tuned(
-        tmp_path_factory.mktemp("models"),
-        ("ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"),
-    )
 
 
 def length(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -82,27 +64,6 @@ def test_lines_are_those_of_a_file(chunks: list[bytes]) -> None:
     assert list(lines_of(Stream())) == wanted
 
 
-def test_what_no_one_foresaw_is_named() -> None:
-    given = Given("x:4", {"line": 4}, b'{"text": "break"}')
-    [reply] = replies(length, [given])
-    assert reply == Reply(given, error="x:4: RuntimeError: broken")
-
-
-def test_lines_are_answered_when_they_are_there() -> None:
-    def lines() -> Iterator[bytes]:
-        yield b"1"
-        time.sleep(0.6)
-        yield b"2"
-        yield b"3"
-
-    begin, found = time.monotonic(), []
-    for batch in batches(numbered(lines())):
-        found.append((time.monotonic() - begin, [each.content for each in batch]))
-    assert found[0][1] == [b"1"]
-    assert found[0][0] < 0.5
-    assert [line for _, batch in found for line in batch] == [b"1", b"2", b"3"]
-
-
 def test_batches_are_bounded_and_reading_fails_where_it_does() -> None:
     def lines() -> Iterator[bytes]:
         yield from (b"x" for _ in range(5))
@@ -115,24 +76,6 @@ def test_batches_are_bounded_and_reading_fails_where_it_does() -> None:
     assert len(next(batches(numbered([b"x"] * (AT_ONCE + 1)), wait=5))) == AT_ONCE
     long = [b"x" * (BYTES_AT_ONCE - 1), b"xx", b"x" * 3 * BYTES_AT_ONCE, b"x", b"x"]
     assert [len(batch) for batch in batches(numbered(long), wait=5)] == [2, 1, 2]
-
-
-@pytest.mark.parametrize(("on_error", "written"), [("report", 3), ("skip", 2), ("stop", 1)])
-def test_nothing_good_is_lost(on_error: str, written: int) -> None:
-    lines, output = [b'{"text": "ab"}', b"{", b'{"text": "abc"}'], io.StringIO()
-    if on_error == "stop":
-        with pytest.raises(ValueError, match=r"^x:2: not JSON"):
-            answer_stream(length, numbered(lines, "x"), output, on_error=on_error)
-    else:
-        errors = answer_stream(length, numbered(lines, "x"), output, on_error=on_error)
-        assert list(errors.values()) == [1]
-        assert next(iter(errors)).startswith("not JSON")
-    printed = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert len(printed) == written
-    assert printed[0] == {"text": "ab", "length": 2}
-    if on_error == "report":
-        assert printed[1]["line"] == 2
-        assert printed[1]["error"].startswith("x:2: not JSON")
 
 
 SPAN = '{"text": "Ada met Bob.", "start": %s, "end": %s}'
@@ -201,6 +144,7 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
     ("relation_classification", PAIR % ("[3, 4]", "[8, 11]"), "head spans blanks alone"),
     ("relation_classification", PAIR % ("[0, 3]", "[true, 2]"), "wanted two whole numbers"),
     ("cloze_qa", CLOZE % "[[0, 3], [8, 11]]", ""),
+    ("cloze_qa", CLOZE % '[{"start": 0, "end": 3, "title": "x"}]', ""),  # as the annotator prints them
     ("cloze_qa", CLOZE % "[[0, 30]]", "entities[0] spans 0 to 30"),
     ("cloze_qa", CLOZE % '["Ada"]', "entities[0] is"),
     ("cloze_qa", CLOZE % "3", "wanted a list of [start, end]"),
@@ -228,24 +172,9 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
 def test_hostile_lines(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each as the first of an input by itself, through the command, and all together."""
-    assert len(HOSTILE) >= 60
-    model = load(folder / f"{task}-luke", device="cpu")
-    monkeypatch.setattr("tasks.predict.load", lambda *given, **settings: model)
-    rows = [
-        (line if isinstance(line, bytes) else line.encode(), wanted)
-        for name, line, wanted in HOSTILE
-        if name == task
-    ]
-    for line, wanted in rows:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line + b"\n")))
-        if wanted:
-            with pytest.raises(SystemExit) as raised:
-                main([str(folder / f"{task}-luke")])
-            assert raised.value.code == 1
-        else:
-            main([str(folder / f"{task}-luke")])
-        printed = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")
+    for line, wanted in ((line, wanted) for name, line, wanted in HOSTILE if name == task):
+        printed = objects(ask(line, status=int(bool(wanted)))[0])
         assert len(printed) == bool(line.strip()), line[:80]
         for each in printed:
             assert ("error" in each) == bool(wanted), (line[:80], each)
@@ -258,13 +187,14 @@ def command(folder: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "tasks.predict", str(folder), "--device", "cpu", *options]
 
 
+def started(folder: Path, *options: str) -> subprocess.Popen[str]:
+    """The command, with pipes to all that it reads and writes."""
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command(folder / "ner-luke", *options), cwd=ROOT, text=True, **pipes)
+
+
 def test_a_caller_asks_and_reads_in_turn(folder: Path) -> None:
-    asked = command(folder / "ner-luke")
-    with subprocess.Popen(
-        asked, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    with started(folder) as process:
         for number in range(4):
             begin = time.monotonic()
             process.stdin.write(json.dumps({"text": "Ada met Bob.", "n": number}) + "\n")
@@ -286,10 +216,7 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
     line = json.dumps({"text": "Ada met Bob."}) + "\n"
-    asked = command(folder / "ner-luke")
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder) as process:
         process.stdout.close()
         try:
             process.stdin.write(line * 5000)
@@ -298,8 +225,7 @@ def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
             pass
         assert process.wait(60) == 1
         assert "Traceback" not in process.stderr.read()
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder) as process:
         process.stdin.write(line)
         process.stdin.flush()
         assert process.stdout.readline()
@@ -326,23 +252,15 @@ def test_closed_streams_are_told(folder: Path, tmp_path: Path) -> None:
 
 
 def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    asked = command(folder / "ner-luke", "--on-error", "stop")
-    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with started(folder, "--on-error", "stop") as process:
         process.stdin.write("{\n")
         process.stdin.flush()
         assert process.wait(60) == 1
         assert process.stderr.read().startswith("error: stdin:1: not JSON")
 
 
-def test_lines_that_are_left_out_are_counted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = ["{}", '{"text": "Ada"}', "{}", "[]"]
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
-    main([str(folder / "ner-luke"), "--device", "cpu", "--on-error", "skip"])
-    out, told = capsys.readouterr()
+def test_lines_that_are_left_out_are_counted(ask: Command) -> None:
+    out, told = ask('{}\n{"text": "Ada"}\n{}\n[]', "--on-error", "skip")
     assert len(out.splitlines()) == 1
     assert told.splitlines()[0].startswith("left out: 2: no field 'text'")
     assert told.splitlines()[1].startswith("left out: 1: found []; wanted a JSON object (the first at stdin:")

@@ -27,7 +27,7 @@ from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
 from tasks.task import Hyperparameters, InputSettings
-from tests.support.fine_tuned import EXAMPLES, bare, pretrained
+from tests.support.fine_tuned import EXAMPLES, bare
 from tests.support.models import TINY, luke_of_transformers
 
 LABELS = {
@@ -44,9 +44,7 @@ MARKED = ["entity_typing", "relation_classification"]
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    pretrained(folder)
+def tokenizer(folder: Path) -> Path:
     return folder / "tokenizer"
 
 

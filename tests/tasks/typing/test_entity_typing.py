@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
 from tests.support import ROOT
-from tests.support.models import TINY
 from tests.support.properties import given, settings, st
 
 EXAMPLES = ROOT / "examples" / "entity_typing"
@@ -34,13 +30,6 @@ def written(tmp_path: Path, *records: dict[str, Any], name: str = "data.json") -
     return path
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 400)
-    return WordTokenizer.load(folder)
-
-
 def featurize(
     dataset: entity_typing.Dataset, tokenizer: WordTokenizer, **changes: Any
 ) -> entity_typing.Features:
@@ -58,13 +47,6 @@ def test_both_formats(tmp_path: Path) -> None:
     alone = {**ULTRA_FINE, "left_context_token": [], "right_context_token": []}
     [example] = entity_typing.read(written(tmp_path, alone)).examples
     assert example.text[slice(*example.span)] == "Tom"
-
-
-def test_examples_are_what_their_description_says() -> None:
-    datasets = {split: entity_typing.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")}
-    assert [len(dataset.examples) for dataset in datasets.values()] == [44, 20, 20]
-    used = {label for dataset in datasets.values() for each in dataset.examples for label in each.types}
-    assert used == set(entity_typing.label_names(datasets, ()))
 
 
 def test_brackets_come_back(tmp_path: Path, tokenizer: WordTokenizer) -> None:
@@ -90,27 +72,11 @@ def test_features_mark_the_mention(tmp_path: Path, tokenizer: WordTokenizer) -> 
         assert feature.label.dtype == np.float32
 
 
-def test_long_texts_keep_the_mention(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    left, right = "x " * 90, " y" * 90
-    record = {"sent": f"{left}Tom{right}", "labels": ["person"], "start": 180, "end": 183}
-    features = featurize(entity_typing.read(written(tmp_path, record)), tokenizer)
-    [feature] = features.items
-    assert len(feature.word_ids) == 64
-    assert features.counts["contexts_cut"] == 1
-    first, last = feature.ends[0]
-    assert tokenizer.decode(feature.word_ids[first + 1 : last].tolist()) == " Tom"
-    assert abs(first - (64 - 1 - last)) <= 1
-
-
 def test_label_sets(tmp_path: Path) -> None:
     train = entity_typing.read(written(tmp_path, ULTRA_FINE))
     assert entity_typing.label_names({"train": train}, ()) == entity_typing.GENERAL_TYPES
     assert len(entity_typing.GENERAL_TYPES) == 9
     assert entity_typing.label_names({"train": train}, ("pet", "dog")) == ("pet", "dog")
-    with pytest.raises(ValueError, match=r"data.json: no example has one of the types dog; list those of"):
-        entity_typing.label_names({"train": train}, ("dog",))
-    with pytest.raises(ValueError, match="negative label 'pet': entity typing has none"):
-        entity_typing.negative_label(("pet",), "pet")
 
 
 def test_every_logit_above_zero_is_a_type() -> None:
@@ -141,33 +107,3 @@ def test_scores_equal_scikit_learn(pairs: list[tuple[set[str], set[str]]]) -> No
         else:
             assert not gold[:, number].any()
             assert not predicted[:, number].any()
-
-
-@pytest.mark.parametrize("field", [*ERNIE, *(name for name in ULTRA_FINE if name != "annot_id")])
-def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
-    record = ERNIE if field in ERNIE else ULTRA_FINE
-    less = {name: value for name, value in record.items() if name != field}
-    with pytest.raises(ValueError, match=r"data.json:2: no field"):
-        entity_typing.read(written(tmp_path, record, less))
-
-
-def test_nothing_predicted_or_nothing_there_scores_nothing() -> None:
-    for gold in (("person",), ()):
-        scores = entity_typing.type_scores([gold], [()], entity_typing.GENERAL_TYPES)
-        assert (scores["precision"], scores["recall"], scores["f1"]) == (0, 0, 0)
-
-
-def test_loss_is_the_mean_over_examples_and_types() -> None:
-    torch.manual_seed(5)
-    module = entity_typing.head(LukeModel(TINY), 3, entities=False).eval()
-    label = np.array([1, 0, 1], dtype=np.float32)
-    feature = entity_typing.MarkedFeature(np.arange(5, 15), np.array([[2, 4]]), label)
-    batch = entity_typing.collate([feature], entities=False, pad_id=1)
-    with torch.inference_mode():
-        [row] = entity_typing.logits(module, batch)
-        found = float(entity_typing.loss(module, batch)["loss"])
-    probabilities = 1 / (1 + np.exp(-row))
-    assert found == pytest.approx(
-        -np.mean(np.log(np.where(label == 1, probabilities, 1 - probabilities))), rel=1e-5
-    )
-    assert module.classifier.bias is not None

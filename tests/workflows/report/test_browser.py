@@ -1,7 +1,6 @@
 """The report of a real run in a real browser, opened from disk: drawn, searched, read, in both themes and on a phone.
 
 Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwright, which brings no browser along here.
-What Spark does is done by its oracles, so that the run takes seconds.
 """
 
 import html
@@ -15,24 +14,10 @@ from typing import Any
 import pytest
 
 from pipeline import storage
-from pipeline.lookup.entities import ALIASES, EntityVocab
-from pipeline.storage.tries import write_numbers
 from tests.support import DATA, linked
-from tests.support import oracle_tables as oracle
 from tests.support import report as report_for_tests
-from tests.support.contexts import write_contexts
-from tests.support.mentions import write_mentions, write_tables
-from tests.support.oracle_tables import Pages
 from tests.support.stages import run_in_process, run_of
-from workflows import (
-    BuildContexts,
-    BuildEntityVocab,
-    BuildMentionTable,
-    ExtractPages,
-    Report,
-    ResolveRedirects,
-)
-from workflows.base.stage import Result
+from workflows import Report
 from workflows.report import corpus as corpus_view
 from workflows.report import sample_pages
 from workflows.report.linking import shown_document
@@ -47,7 +32,6 @@ pytestmark = [
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
 
 VIEWS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
-ENTITIES = 1000
 HOSTILE = "<img src=x onerror='alert(4)'> & \N{RIGHT-TO-LEFT OVERRIDE}"
 NAME, TITLE = "<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>"
 WIKITEXT = f"""The town of <nowiki><b onclick=alert(3)>salt</b></nowiki> lies near
@@ -62,35 +46,6 @@ HOSTILE_PAGE = f"""<page><title>{html.escape(TITLE)}</title><ns>0</ns><id>9001</
 """
 
 
-def resolve_redirects(stage: ResolveRedirects) -> Result:
-    rows = list(oracle.resolve_titles(Pages.read(stage.clone(ExtractPages).folder), "fixed").values())
-    return Result(tuple(write_tables(Path(stage.folder), "titles", [rows])), {"titles": len(rows)})
-
-
-def build_entity_vocab(stage: BuildEntityVocab) -> Result:
-    pages = Pages.read(stage.clone(ExtractPages).folder)
-    titles = oracle.resolve_titles(pages, "fixed")
-    rows = oracle.build_vocab(pages, titles, size=ENTITIES)
-    vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
-    write_numbers(storage.join(stage.folder, ALIASES), iter(oracle.aliases(titles, rows).items()))
-    files = (*vocab.write(stage.folder), storage.describe(stage.folder, ALIASES))
-    facts = {"links_by_status": oracle.coverage(pages, titles), "links_in_vocab": sum(vocab.link_counts)}
-    return Result(files, {"entities": len(vocab)}, facts=facts)
-
-
-def build_mention_table(stage: BuildMentionTable) -> Result:
-    table = write_mentions(Path(stage.folder), Pages.read(stage.clone(ExtractPages).folder), size=ENTITIES)
-    made = stage.manifest()
-    return Result(made.files, {"names": len({row["mention"] for row in table.mentions})}, facts=made.facts)
-
-
-def build_contexts(stage: BuildContexts) -> Result:
-    pages = Pages.read(stage.clone(ExtractPages).folder)
-    table = write_contexts(Path(stage.folder), pages, held_out=stage.corpus.held_out)
-    made = stage.manifest()
-    return Result(made.files, {"contexts": len(table.rows)}, facts=made.facts)
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """The folder of a report on the hand-written dump and a page that means no good."""
@@ -102,8 +57,6 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
     )
     (folder / "dump.xml").write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        for stage in (resolve_redirects, build_entity_vocab, build_mention_table, build_contexts):
-            patch.setattr(f"workflows.stages.tables.{stage.__name__.title().replace('_', '')}.work", stage)
         patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
         patch.setattr(sample_pages, "BY_CHANCE", 100)
         corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}

@@ -31,7 +31,6 @@ from workflows.report.corpus import (
     ranked_entities,
     searched_entities,
     sequence_rows,
-    spaced_ranks,
 )
 
 HOSTILE = '</script><script>alert(1)</script>\u2028"'
@@ -147,15 +146,6 @@ def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) 
     assert points[-1] == [9_999, 2, "9998"]
     assert 30 < len(points) <= 50
     assert all(count == 10_001 - rank for rank, count, _ in points)
-
-
-@given(st.integers(0, 10**6), st.integers(2, 300))
-def test_ranks_rise_from_the_first_to_the_last(last: int, points: int) -> None:
-    ranks = spaced_ranks(last, points)
-    assert ranks == sorted(set(ranks))
-    assert len(ranks) <= max(points, 0)
-    assert ranks[:1] == [1][:last]
-    assert ranks[-1:] == [last] * bool(last)
 
 
 def test_what_is_searched(table: tuple[str, Table], tmp_path: Path) -> None:

@@ -44,11 +44,6 @@ def test_letters_of_other_languages() -> None:
     assert escape("東 \u0001 \u202e") == r"\texttt{U+6771} \texttt{U+0001} \texttt{U+202E}"
 
 
-def test_nothing_becomes_an_option_or_a_dash() -> None:
-    """What LaTeX reads as part of the command before it, or joins to another character."""
-    assert escape("[2] *--") == "{[}2{]} {*}{-}{-}"
-
-
 def test_tables_are_whole() -> None:
     document = render_latex(compare(FULL))
     assert document.isascii()

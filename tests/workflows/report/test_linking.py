@@ -37,21 +37,10 @@ def shown(document: Mapping[str, Any], found: Mapping[str, Sequence[tuple[str, f
 
 
 def test_what_became_of_each_mention() -> None:
-    mentions = {
-        "Rome": "Roma",
-        "Paris": "Paris (Troy)",
-        "Anna": None,
-        "Bob": None,
-        "Gaul": "Gallia_Celtica#Name",
-        "<b>": HOSTILE,
-    }
-    document = gold("7", TEXT, mentions)
-    found = {
-        "Rome": [("Rome", 0.75), (HOSTILE, 0.25)],
-        "Paris": [("Paris", 0.5), ("Paris (Troy)", 0.4)],
-        "Anna": [],
-    }
-    found |= {"nobody": [("Nobody", 1.0)], "he": [], "Bob": [("Bob", 0.9)], "<b>": []}
+    mentions = {"Rome": "Roma", "Paris": "Paris (Troy)", "Anna": None, "Bob": None}
+    document = gold("7", TEXT, mentions | {"Gaul": "Gallia_Celtica#Name", "<b>": HOSTILE})
+    found = {"Rome": [("Rome", 0.75), (HOSTILE, 0.25)], "Paris": [("Paris", 0.5), ("Paris (Troy)", 0.4)]}
+    found |= {"Anna": [], "nobody": [("Nobody", 1.0)], "he": [], "Bob": [("Bob", 0.9)], "<b>": []}
     result = shown(document, found)
     assert (result["id"], result["left_out"], result["cut"]) == ("7", 0, 0)
     parts = [part for part in result["text"] if not isinstance(part, str)]

@@ -8,14 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import ALIASES
 from pipeline.storage.tries import write_numbers
-from workflows.report import sample_pages as module
-from workflows.report.sample_pages import pages_by_chance, pages_by_links, pieces, sample_pages
+from workflows.report.sample_pages import sample_pages
 
 HOSTILE = "<script>alert(1)</script>"
 STATUSES = {
@@ -117,12 +114,6 @@ def test_the_sample_is_that_of_brute_force(tmp_path: Path) -> None:
     assert found["of"] == sum(bool(page["paragraphs"]) for page in pages) < 80
 
 
-def test_the_sample_does_not_depend_on_blocks(tmp_path: Path) -> None:
-    pages = random_pages(40)
-    one, other = (read(tmp_path / str(blocks), pages, blocks) for blocks in (1, 7))
-    assert one == other
-
-
 def test_what_is_shown_is_the_beginning_and_counted(tmp_path: Path) -> None:
     pages = {page["title"]: page for page in random_pages(60, seed=1)}
     found = read(tmp_path, list(pages.values()))
@@ -166,28 +157,3 @@ def test_corpora_with_nothing_to_link(tmp_path: Path, paragraphs: list[dict[str,
     found = read(tmp_path, [{"page_id": 1, "title": "T", "paragraphs": paragraphs}])
     assert found["targets"] == []
     assert [page["text"] for page in found["pages"]] == [[["", ["Alone."]]]] * len(paragraphs)
-
-
-def test_fewer_pages_than_wanted_are_all_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DENSEST", 100)
-    pages = random_pages(30, seed=2)
-    extracted = write_extracted(tmp_path, [pages])
-    manifest = storage.read_manifest(extracted)
-    linked = [page["page_id"] for page in pages if link_count(page)]
-    assert sorted(pages_by_links(manifest.paths(extracted, "paragraphs/"))) == linked
-    monkeypatch.setattr(module, "BY_CHANCE", 100)
-    chance, _ = pages_by_chance(manifest.paths(extracted, "pages/"))
-    assert [row["title"] for row in chance] == in_order_of_hashes(pages)
-
-
-@given(st.text(alphabet="ab😀\u0301", max_size=20), st.lists(st.integers(0, 20), max_size=8))
-def test_pieces_make_up_the_text(text: str, places: list[int]) -> None:
-    places = sorted(places)[: len(places) // 2 * 2]
-    links = [
-        {"start": start, "end": end, "target": "T"}
-        for start, end in zip(places[::2], places[1::2], strict=True)
-    ]
-    parts = pieces(text, links)
-    assert "".join(part[0] for part in parts) == text
-    linked = [part[0] for part in parts if part[1:]]
-    assert linked == [text[link["start"] : link["end"]] for link in links if link["end"] <= len(text)]

@@ -15,7 +15,6 @@ from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.records import Record
-from tasks.linking.__main__ import main
 from tasks.linking.calibration.calibration import (
     MOST_DISCOUNT,
     best_threshold,
@@ -31,6 +30,7 @@ from tasks.linking.documents.document import Document, Mention, Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
+from tests.support.asked import Linking
 from tests.support.contexts import write_context_table
 from tests.support.linking import pages_of, write_model
 from tests.support.mentions import write_mentions
@@ -200,7 +200,7 @@ def page(*titles: str | None) -> Document:
     return Document("here", "A", PAGE, mentions, (0, len(PAGE)))
 
 
-def test_own_links_do_not_count(small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_links_do_not_count(small: Linker, tmp_path: Path, run: Linking) -> None:
     """Without the first page C is nowhere, so that its link is one to none of the candidates."""
     document = page("A", "A", "B", "B", "C")
     _, with_own = calibrate(small, [document])
@@ -211,8 +211,8 @@ def test_own_links_do_not_count(small: Linker, tmp_path: Path, capsys: pytest.Ca
     gold, table = tmp_path / "gold.jsonl", tmp_path / "mentions"
     gold.write_text(json.dumps(to_json(document)))
     asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", tmp_path / "calibration.json"]
-    main([*map(str, asked), "--own-links"])
-    assert json.loads(capsys.readouterr().out)["fit"].items() >= fit.items()
+    [written], *_ = run(*asked, "--own-links")
+    assert written["fit"].items() >= fit.items()
 
 
 def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path: Path) -> None:
@@ -242,16 +242,13 @@ def test_optional_mentions_tell_nothing(small: Linker) -> None:
     assert found[1]["mentions"] == 3
 
 
-def test_what_is_left_out_of_documents_is_counted(
-    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_left_out_of_documents_is_counted(small: Linker, tmp_path: Path, run: Linking) -> None:
     gold, output = tmp_path / "gold.jsonl", tmp_path / "calibration.json"
     wrong = {"id": "x", "text": "Ann", "mentions": [{"start": 0, "end": 9}]}
     gold.write_text(f"{{\n{json.dumps(to_json(page('A', 'B')))}\n{json.dumps(wrong)}\n{{\n")
     asked = ["calibrate", "--documents", gold, "--mentions", tmp_path / "mentions", "--output", output]
-    main([*map(str, asked), "--on-error", "skip"])
-    out, err = capsys.readouterr()
-    fit = json.loads(out)["fit"]
+    [written], err, _ = run(*asked, "--on-error", "skip")
+    fit = written["fit"]
     assert [fit[name] for name in ("mentions_left_out", "documents_left_out")] == [1, 2]
     assert f"left out: {gold}:3: mentions[0]: start, end spans 0 to 9" in err
     assert f"(the first at {gold}:1)" in err
@@ -327,33 +324,26 @@ def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     assert fit["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + len(golds)), abs=1e-5)
 
 
-def test_calibrate_writes_what_link_reads(
-    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, gold = str(work / "mentions"), str(work / "documents.jsonl")
-    model = ["--model", str(work / "weights"), "--tokenizer", str(work / "tokenizer"), "--device", "cpu"]
-    path = tmp_path / "calibration.json"
-    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", str(path)]
-    main([*asked, *model])
-    values: dict[str, Any] = json.loads(capsys.readouterr().out)
+def test_calibrate_writes_what_link_reads(work: Path, tmp_path: Path, run: Linking) -> None:
+    table, gold, path = work / "mentions", work / "documents.jsonl", tmp_path / "calibration.json"
+    model = ["--model", work / "weights", "--tokenizer", work / "tokenizer", "--device", "cpu"]
+    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output"]
+    [values], *_ = run(*asked, path, *model)
     assert values == json.loads(path.read_text())
     assert values["made_for"]["mode"] == "local"
-    link = ["link", gold, "--mentions", table, "--calibration", str(path)]
-    main([*link, *model, "--min-probability", "1"])
-    sure = json.loads(capsys.readouterr().out)["mentions"]
-    main([*link, *model])
-    answers = json.loads(capsys.readouterr().out)["mentions"]
-    assert {each["title"] for each in sure} == {None} != {each["title"] for each in answers}
-    assert [each["probability"] for each in sure] == [each["probability"] for each in answers]
+    link = ["link", gold, "--mentions", table, "--calibration", path]
+    [[sure], *_], [[free], *_] = run(*link, *model, "--min-probability", 1), run(*link, *model)
+    assert (
+        {each["title"] for each in sure["mentions"]} == {None} != {each["title"] for each in free["mentions"]}
+    )
+    probabilities = [[each["probability"] for each in answer["mentions"]] for answer in (sure, free)]
+    assert probabilities[0] == probabilities[1]
     for wrong, message in (
-        ([], "made for model"),
-        ([*model, "--global"], "made for mode local, used with global"),
+        ([*link], "calibration.json: made for model"),
+        ([*link, *model, "--global"], "calibration.json: made for mode local, used with global"),
+        ([*asked, tmp_path], f"--output {tmp_path}: a folder; give a file in it"),
     ):
-        with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
-            main([*link, *wrong])
-    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file in it$"):
-        main([*asked[:-1], str(tmp_path)])
-    # The same bytes again.
+        assert message in str(run(*wrong)[2])
     before = path.read_bytes()
-    main([*asked, *model])
+    run(*asked, path, *model)
     assert path.read_bytes() == before

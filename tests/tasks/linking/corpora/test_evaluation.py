@@ -1,10 +1,7 @@
 """What a model answers to annotated documents, and the figures of it: those of the commands `link` and `score`."""
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,13 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline import storage
-from tasks.linking.__main__ import main
 from tasks.linking.corpora import evaluation
 from tasks.linking.corpora.evaluation import EvaluationSettings, sample, with_distinct_ids
 from tasks.linking.documents.document import Document
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.open import LinkerSettings, open_linker, with_certainty
-from tests.support import ROOT
+from tests.support.asked import Linking
 from tests.support.contexts import write_context_table
 from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -82,18 +78,6 @@ def opened(work: Path) -> Linker:
     return open_linker(LinkerSettings(**parts, model=str(work / "weights"), device="cpu"))
 
 
-Command = Callable[..., str]
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    def run(*arguments: object) -> str:
-        main([*map(str, arguments)])
-        return capsys.readouterr().out
-
-    return run
-
-
 def asked(
     work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool
 ) -> EvaluationSettings:
@@ -108,23 +92,20 @@ def ways(work: Path) -> dict[str, list[str | Path]]:
     return dict(zip(evaluation.METHODS, ([], contexts, model, [*model, "--global"]), strict=True))
 
 
-def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Command) -> None:
+def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, run: Linking) -> None:
     result = evaluation.build(str(tmp_path), linker, asked(work, gold="gold"))
     gold, table = work / "gold.jsonl", ["--mentions", work / "mentions"]
     [found] = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (found["name"], found["documents"]) == ("gold.jsonl", len(GOLD))
     for method, flags in ways(work).items():
-        lines = command("link", gold, *table, *flags, "--candidates")
-        answers = tmp_path / f"{method}.jsonl"
-        answers.write_text(lines)
-        scores = json.loads(command("score", gold, answers, *table))
+        linked, *_ = run("link", gold, *table, *flags, "--candidates")
+        write(tmp_path / f"{method}.jsonl", linked)
+        [scores], *_ = run("score", gold, tmp_path / f"{method}.jsonl", *table)
         assert [scores.pop(f"{what}_left_out") for what in ("mentions", "documents", "answers")] == [0, 0, 0]
         assert found["methods"][method] == scores
     of_set = {"set": "gold.jsonl", "of_dump": False}
-    answers = [json.loads(line) | of_set for line in lines.splitlines()]
-    assert read(tmp_path / "answers.jsonl") == answers
-    documents = [each | of_set for each in read(gold)]
-    assert read(tmp_path / "documents.jsonl") == documents
+    assert read(tmp_path / "answers.jsonl") == [each | of_set for each in linked]
+    assert read(tmp_path / "documents.jsonl") == [each | of_set for each in read(gold)]
     assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
     assert result.rows == {"documents": 3, "mentions": 7}
     assert result.drops == {}
@@ -163,7 +144,7 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
 
 
 def test_other_held_out_pages_calibrate_as_the_command(
-    work: Path, linker: Linker, tmp_path: Path, command: Command
+    work: Path, linker: Linker, tmp_path: Path, run: Linking
 ) -> None:
     """The file of each method is what `calibrate` writes of the pages that are not asked."""
     evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
@@ -172,7 +153,7 @@ def test_other_held_out_pages_calibrate_as_the_command(
     write(tmp_path / "choosing.jsonl", choosing)
     options = ["--documents", tmp_path / "choosing.jsonl", "--own-links", "--mentions", work / "mentions"]
     for method, flags in ways(work).items():
-        command("calibrate", *options, *flags, "--output", tmp_path / "by_command.json")
+        run("calibrate", *options, *flags, "--output", tmp_path / "by_command.json")
         theirs = json.loads((tmp_path / "by_command.json").read_text())
         ours = json.loads((tmp_path / f"calibration/{method}.json").read_text())
         assert theirs.pop("fit").items() >= ours.pop("fit").items()
@@ -180,7 +161,7 @@ def test_other_held_out_pages_calibrate_as_the_command(
 
 
 def test_with_its_calibration_link_answers_as_the_stage(
-    work: Path, linker: Linker, tmp_path: Path, command: Command
+    work: Path, linker: Linker, tmp_path: Path, run: Linking
 ) -> None:
     """One that is there is taken over, here with values far from any default."""
     settings, gold = asked(work, "held_out", "gold"), work / "gold.jsonl"
@@ -199,8 +180,8 @@ def test_with_its_calibration_link_answers_as_the_stage(
     table, answers = ["--mentions", work / "mentions"], tmp_path / "answers.jsonl"
     for method, flags in ways(work).items():
         certainty = ["--calibration", tmp_path / f"after/calibration/{method}.json", "--min-probability", 0]
-        answers.write_text(command("link", gold, *table, *flags, *certainty))
-        by_command = json.loads(command("score", gold, answers, *table))
+        write(answers, run("link", gold, *table, *flags, *certainty)[0])
+        [by_command], *_ = run("score", gold, answers, *table)
         for what in ("mentions", "documents", "answers"):
             del by_command[f"{what}_left_out"]
         assert after[method] == by_command != before[method]
@@ -324,14 +305,3 @@ def test_ids_are_told_apart(work: Path) -> None:
     a, taken, _ = read_documents(work / "gold.jsonl")
     found = with_distinct_ids([a, taken, replace(a, id="A (x)")], {"A"}, "x")
     assert [each.id for each in found] == ["A (x) (x)", "note", "A (x)"]
-
-
-def test_the_example_names_whole_words() -> None:
-    documents = read_documents(ROOT / "examples/linking/documents.jsonl")
-    for each in documents:
-        mentions = each.mentions or ()
-        assert all(m.title and re.fullmatch(r"\w.*\w", each.text[m.start : m.end]) for m in mentions)
-        around = [each.text[max(0, m.start - 1) : m.start] + each.text[m.end : m.end + 1] for m in mentions]
-        assert not any(sign.isalnum() for signs in around for sign in signs)
-        assert all(one.end <= other.start for one, other in pairwise(mentions))
-    assert len(documents) == 7

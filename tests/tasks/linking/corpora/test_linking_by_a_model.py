@@ -1,6 +1,6 @@
 """A model chooses the pages of a corpus, or finds its mentions, as it does for the command `link`."""
 
-import json
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,50 +10,14 @@ import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.hf.export import export
 from pipeline import storage
 from pipeline.storage.blocks import Block, PageMarker
-from tasks.linking.__main__ import main
 from tasks.linking.corpora.linking import DocumentLinker
 from tasks.linking.open import LinkerSettings
-from tests.support.fine_tuned import fine_tuned
-from tests.support.linking import SENTENCES, write_model
-from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.asked import Linking, lines
 
 TEXTS = ["Ann met Bob.", "Bob, Ann and ab.", "None is here", "ab saw Ann", "Ann ann Bob ab Ann"]
-
-
-@pytest.mark.parametrize("is_global", [False, True])
-def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], is_global: bool) -> None:
-    mentions, documents = tmp_path / "mentions", tmp_path / "texts/a.jsonl"
-    write_mentions(mentions, small_pages(ARTICLES), size=4).vocab.write(str(mentions / "vocabulary"))
-    write_model(tmp_path, SENTENCES, 4)
-    model = tmp_path / "export/model"
-    vocabulary = mentions / "vocabulary/entity_vocab.json"
-    export(tmp_path / "weights", model, tokenizer=tmp_path / "tokenizer", entity_vocab=vocabulary)
-    documents.parent.mkdir()
-    lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(TEXTS)]
-    documents.write_text("\n".join(lines))
-
-    command = ["link", str(documents), "--mentions", str(mentions), "--model", str(model), "--device", "cpu"]
-    main([*command, *["--global"] * is_global])
-    answers = [json.loads(line)["mentions"] for line in capsys.readouterr().out.splitlines()]
-    links = [[each["probability"] * each["link_probability"] for each in answer] for answer in answers]
-    probabilities = [link for answer in links for link in answer]
-    least = (min(probabilities) + max(probabilities)) / 2
-    assert min(probabilities) < least
-    rows, result = linked(
-        documents, mentions, tmp_path, model=str(model), is_global=is_global, min_probability=least
-    )
-    assert rows == [
-        [
-            (each["start"], each["end"], each["title"])
-            for each, link in zip(*pair, strict=True)
-            if link >= least
-        ]
-        for pair in zip(answers, links, strict=True)
-    ]
-    assert result.drops == {"links:below_min_probability": sum(each < least for each in probabilities)}
+OF_NER = ["Ann met Bob. Bob was born in Kentucky.", "Mr. Lincoln moved to Illinois! Ann did not."]
 
 
 def linked(
@@ -73,34 +37,45 @@ def linked(
     return [[tuple(each.values()) for each in row["links"]] for row in rows], result
 
 
-@pytest.mark.parametrize("language", ["", "none"])
-def test_mentions_are_those_of_a_model_of_ner(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], language: str
+@pytest.mark.parametrize(
+    ("by", "settings", "flags"),
+    [
+        ("model", {}, []),
+        ("model", {"is_global": True}, ["--global"]),
+        ("ner", {}, []),
+        ("ner", {"language": "none"}, ["--language", "none"]),
+    ],
+)
+def test_as_the_command(
+    tmp_path: Path, run: Linking, table: Path, models: Path, folder: Path, by: str, settings: Any, flags: Any
 ) -> None:
-    mentions, documents = tmp_path / "mentions", tmp_path / "texts/a.jsonl"
-    write_mentions(mentions, small_pages(ARTICLES), size=4)
-    model = fine_tuned(tmp_path / "models", ("ner",)) / "ner-luke"
+    model, texts = (models / "export/model", TEXTS) if by == "model" else (folder / "ner-luke", OF_NER)
+    documents = tmp_path / "texts/a.jsonl"
     documents.parent.mkdir()
-    texts = ["Ann met Bob. Bob was born in Kentucky.", "Mr. Lincoln moved to Illinois! Ann did not."]
-    documents.write_text("\n".join(json.dumps({"id": each, "text": each}) for each in texts))
-    command = ["link", str(documents), "--mentions", str(mentions), "--ner", str(model), "--device", "cpu"]
-    main([*command, *(["--language", language] if language else [])])
-    answers = [json.loads(line)["mentions"] for line in capsys.readouterr().out.splitlines()]
-    assert {each["title"] for answer in answers for each in answer} >= {"A", None}
-    sure = max(
-        each["label_probability"] * each["probability"] for of in answers for each in of if each["title"]
-    )
-    for least in (0.0, sure):
-        rows, result = linked(
-            documents, mentions, tmp_path, ner=str(model), language=language, min_probability=least
-        )
-        assert rows == [
-            [
-                (each["start"], each["end"], each["title"])
-                for each in answer
-                if each["title"] and each["label_probability"] * each["probability"] >= least
-            ]
-            for answer in answers
+    documents.write_text(lines(*({"id": number, "text": text} for number, text in enumerate(texts))))
+    answers, *_ = run("link", documents, "--mentions", table, f"--{by}", model, "--device", "cpu", *flags)
+    found = [
+        [
+            (
+                each["start"],
+                each["end"],
+                each["title"],
+                each["probability"] and each["probability"] * each[share],
+            )
+            for each in answer["mentions"]
+            for share in ("label_probability" if by == "ner" else "link_probability",)
         ]
-        assert result.drops["links:no_page"] == sum(each["title"] is None for of in answers for each in of)
-        assert result.rows["links"] > 0
+        for answer in answers
+    ]
+    sure = [probability for answer in found for *_, title, probability in answer if title]
+    assert "A" in {title for answer in found for *_, title, _ in answer}
+    for least in (0.0, (min(sure) + max(sure)) / 2):
+        given = {by: str(model), "min_probability": least, **settings}
+        rows, result = linked(documents, table, tmp_path, **given)
+        assert rows == [
+            [tuple(each[:3]) for each in answer if each[2] and each[3] >= least] for answer in found
+        ]
+        assert sum(map(len, rows)) == result.rows["links"] > 0
+        drops = Counter({"links:below_min_probability": sum(each < least for each in sure)})
+        drops["links:no_page"] = sum(map(len, found)) - len(sure)
+        assert result.drops == +drops

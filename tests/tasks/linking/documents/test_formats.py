@@ -54,18 +54,14 @@ def test_formats_are_told_by_their_content(
     ]
 
 
-def test_the_text_of_columns_is_a_sentence_a_line() -> None:
+def test_formats_have_texts_annotated_parts_and_qids() -> None:
+    """Columns have a sentence a line, WNED's texts their own ends of lines; ELEVANT tells pages by QID."""
     texts = [each.text for each in read_documents(FILES / "aida.tsv")]
     assert texts[0] == "Alan Turing worked at Bletchley Park .\nLondon Manchester called"
     assert texts[1] == "In Zürich , Joyce wrote Ulysses\nFrau Keller sold him paper ."
-
-
-def test_elevant_says_what_part_is_annotated() -> None:
-    assert [each.annotated for each in read_documents(FILES / "elevant.jsonl")] == [(0, 79), (0, 44)]
-
-
-def test_elevant_tells_pages_by_qid() -> None:
+    assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
     turing, joyce = read_documents(FILES / "elevant.jsonl")
+    assert (turing.annotated, joyce.annotated) == ((0, 79), (0, 44))
     assert [each.qid for each in turing.mentions or ()] == ["Q7251", "Q155921", "Q7251", "Q18125"]
     assert [each.qid for each in joyce.mentions or ()] == ["Q72", "Q6882", "Q6511", None]
     assert [each.page for each in joyce.mentions or ()] == ["Q72", "Q6882", "Q6511", None]
@@ -105,10 +101,6 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(written))
     assert read_documents(path)[0].mentions == wanted
-
-
-def test_texts_of_wned_keep_their_ends_of_lines() -> None:
-    assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
 
 
 def test_places_of_wned_are_units_of_utf_16(tmp_path: Path) -> None:
@@ -183,9 +175,6 @@ def test_wned_wiki_is_read_whole(shared: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         read_documents(path)
     assert all(each.title for document in documents for each in document.mentions or ())
-
-
-# Bad input
 
 
 def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:

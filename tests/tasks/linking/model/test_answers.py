@@ -25,7 +25,6 @@ from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.model.answers import disambiguate
 from tasks.linking.model.entity_model import EntityModel, load_model
-from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake
 from tests.support.properties import given, settings, st
 
@@ -38,10 +37,8 @@ WIDTH = 37  # of a sentence of the text
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> MentionTable:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return MentionTable(str(folder))
+def mentions(table: Path) -> MentionTable:
+    return MentionTable(str(table))
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path, table: MentionTable) -> EntityModel:
-    return load_model(folder, table, WordTokenizer.load(folder), device="cpu")
+def model(folder: Path, mentions: MentionTable) -> EntityModel:
+    return load_model(folder, mentions, WordTokenizer.load(folder), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -274,38 +271,24 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
         agree(found, expected)
 
 
-def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) -> None:
-    """Else global and local were one, and the test beside loops could not tell."""
-    mentions = [Mention(start, end) for start, end in ((0, 3), (8, 11), (13, 16), (21, 24))]
-    example = LinkingExample(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
-    [local], [found] = (disambiguate(model, [example], is_global=each) for each in (False, True))
-    assert not np.allclose(local[1], found[1], atol=1e-3)
-    assert local[0].tolist() == found[0].tolist() == [1.0]
-    assert disambiguate(model, [], is_global=True) == []
-    assert disambiguate(model, [LinkingExample("", [], [])], is_global=True) == [[]]
-
-
-# Loading
-
-
-def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, table: MentionTable) -> None:
+def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, mentions: MentionTable) -> None:
     """The table has four entities; A is 3."""
     torch.manual_seed(1)
     module = shake(LukeForPretraining(replace(TINY, vocab_size=50265, entity_vocab_size=4))).eval()
     save_model(tmp_path / "ours", module)
     words = WordTokenizer.load(folder)
-    ours = load_model(tmp_path / "ours", table, words, device="cpu")
+    ours = load_model(tmp_path / "ours", mentions, words, device="cpu")
     assert [ours.row_of(Candidate("x", number, 1.0)) for number in (3, None)] == [3, -1]
     save_model(tmp_path / "larger", LukeForPretraining(replace(TINY, vocab_size=50265, entity_vocab_size=9)))
     with pytest.raises(ValueError, match=r"larger: the model has 9 entities, the vocabulary of .* 4; give"):
-        load_model(tmp_path / "larger", table, words)
+        load_model(tmp_path / "larger", mentions, words)
     save_model(tmp_path / "fewer_words", LukeForPretraining(TINY))
     with pytest.raises(ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's"):
-        load_model(tmp_path / "fewer_words", table, words)
+        load_model(tmp_path / "fewer_words", mentions, words)
     inputs = {"BuildMentionTable": "0" * 64, "BuildSequences": ""}
     storage.write_manifest(str(tmp_path / "ours"), storage.Manifest("Pretrain", 1, {}, inputs, ()))
     with pytest.raises(ValueError, match=r"not the mention table beside which .* was pretrained"):
-        load_model(tmp_path / "ours", table, words)
+        load_model(tmp_path / "ours", mentions, words)
 
 
 def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -> None:
@@ -325,19 +308,19 @@ def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -
     ],
 )  # fmt: skip
 def test_vocabularies_that_do_not_fit_are_refused(
-    tmp_path: Path, folder: Path, table: MentionTable, vocabulary: dict[str, int], message: str
+    tmp_path: Path, folder: Path, mentions: MentionTable, vocabulary: dict[str, int], message: str
 ) -> None:
     shutil.copytree(folder, tmp_path / "model")
     (tmp_path / "model/entity_vocab.json").write_text(json.dumps(vocabulary))
     with pytest.raises(ValueError, match=rf"model: .*{message}"):
-        load_model(tmp_path / "model", table, WordTokenizer.load(folder))
+        load_model(tmp_path / "model", mentions, WordTokenizer.load(folder))
 
 
 def test_an_export_of_the_tables_own_vocabulary_has_its_ids(
-    tmp_path: Path, folder: Path, table: MentionTable
+    tmp_path: Path, folder: Path, mentions: MentionTable
 ) -> None:
     shutil.copytree(folder, tmp_path / "model")
     names = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "A": 3, "[MASK2]": 4}
     (tmp_path / "model/entity_vocab.json").write_text(json.dumps(names))
-    found = load_model(tmp_path / "model", table, WordTokenizer.load(folder), device="cpu")
+    found = load_model(tmp_path / "model", mentions, WordTokenizer.load(folder), device="cpu")
     assert [found.row_of(Candidate("another title", number, 1.0)) for number in (3, None)] == [3, -1]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -22,23 +23,16 @@ pytest.importorskip("httpx", reason="the service is asked with it")
 from starlette.testclient import TestClient
 
 from pipeline.lookup.annotator import Annotator
-from tasks.linking.__main__ import main
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.linker import Linker
 from tasks.linking.service import service
 from tasks.linking.service.service import Limits, make_app
 from tests.support import ROOT
-from tests.support.mentions import ARTICLES, DUMP, small_pages, write_mentions
+from tests.support.asked import Linking
+from tests.support.mentions import DUMP
 
 LIMITS = Limits(bytes=2000, documents=3, requests=2)
 TEXT = "Ann met Bob."
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +61,6 @@ def test_documents_are_linked(client: TestClient, linker: Linker) -> None:
     assert (second["more"], titles(second)) == (1, [("Bob", "B")])
     assert second["mentions"] == [{**first["mentions"][1], "link_probability": None}]
     assert "candidates" not in first["mentions"][0]
-
-
-def test_candidates_come_on_request(client: TestClient) -> None:
-    request = {"documents": [{"text": "ab"}], "candidates": True}
-    [document] = client.post("/link", json=request).json()["documents"]
-    assert [(each["title"], each["prior"]) for each in document["mentions"][0]["candidates"]] == [
-        ("A", 0.75),
-        ("B", 0.25),
-    ]
-    assert client.post("/link", json={"documents": []}).json() == {"documents": []}
 
 
 def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
@@ -215,9 +199,6 @@ def test_the_service_describes_itself(client: TestClient, linker: Linker) -> Non
     assert "/openapi.json" in page
 
 
-# The process
-
-
 def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:
     command = [sys.executable, "-m", "tasks.linking", "serve", "--mentions", str(table), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -245,31 +226,22 @@ def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_received() -> No
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def stopped(*arguments: object) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(["serve", *map(str, arguments)])
-    message = str(ended.value)
-    assert "\n" not in message
-    return message
-
-
-def test_a_port_that_is_taken_is_named(table: Path) -> None:
+def test_a_port_that_is_taken_is_named(run: Linking, table: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        message = stopped("--mentions", table, "--port", port)
+        *_, status = run("serve", "--mentions", table, "--port", port)
     assert (
-        message == f"error: --host 127.0.0.1 --port {port}: Address already in use; give others, or --port 0"
+        status == f"error: --host 127.0.0.1 --port {port}: Address already in use; give others, or --port 0"
     )
-    assert "--port 99999" in stopped("--mentions", table, "--port", 99999)
+    assert re.fullmatch("error: .*--port 99999.*", str(run("serve", "--mentions", table, "--port", 99999)[2]))
 
 
-def test_packages_that_are_missing_are_named(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = service.importlib.util.find_spec
+def test_packages_that_are_missing_are_named(
+    run: Linking, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, missing = service.importlib.util.find_spec, ("fastapi", "uvicorn")
     monkeypatch.setattr(
-        service.importlib.util,
-        "find_spec",
-        lambda name: None if name in ("fastapi", "uvicorn") else find(name),
+        service.importlib.util, "find_spec", lambda name: None if name in missing else find(name)
     )
-    assert stopped("--mentions", table) == (
-        "error: serve needs packages that are not installed; pip install fastapi uvicorn"
-    )
+    *_, status = run("serve", "--mentions", table)
+    assert status == "error: serve needs packages that are not installed; pip install fastapi uvicorn"
