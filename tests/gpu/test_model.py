@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmarks.model.padded import padded
 from model.data.shards import Corpus
 from model.kernels import cross_entropy
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig
 from model.luke.encoder import attention_kernel
-from model.luke.flat import FlatBatch, padded
+from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import to_device

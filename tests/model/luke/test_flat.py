@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from benchmarks.model.padded import padded
 from model.kernels import attention as forms
 from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
@@ -18,7 +19,7 @@ from model.kernels.packing import Packed
 from model.luke import attention
 from model.luke.batch import Batch
 from model.luke.config import PRESETS
-from model.luke.flat import FlatBatch, FlatSequence, flatten, padded
+from model.luke.flat import FlatBatch, FlatSequence, flatten
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
 from tests.support.models import TINY, flat_of, random_batch, shake

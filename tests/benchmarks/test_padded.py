@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.luke.flat import FlatBatch, FlatSequence, flatten, padded
+from benchmarks.model.padded import padded
+from model.luke.flat import FlatBatch, FlatSequence, flatten
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, flat_of
 
