@@ -15,8 +15,6 @@ from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import (
     SEEN,
     STATISTICS,
-    TITLE_WORDS,
-    WORD_STARTS,
     describe_sequences,
     shard,
     write_title_words,
@@ -100,7 +98,11 @@ def build(
         )
 
     tokenizer = WordTokenizer.load(settings.tokenizer)
-    beside = (write_statistics(folder, result), *write_words(folder, titles, tokenizer))
+    beside = (
+        write_statistics(folder, result),
+        write_word_starts(folder, tokenizer.word_starts()),
+        write_title_words(folder, titles, tokenizer),
+    )
     facts = {
         **result.facts,
         "language": settings.language,
@@ -112,16 +114,6 @@ def build(
         "word_vocab_size": tokenizer.vocab_size,
     }
     return replace(result, files=(*result.files, *beside), facts=facts)
-
-
-def write_words(folder: str, titles: Sequence[str], tokenizer: WordTokenizer) -> Iterator[storage.FileEntry]:
-    """Write where words begin, and the words of the entities' titles."""
-    with storage.atomic_path(storage.join(folder, WORD_STARTS)) as temporary:
-        count = write_word_starts(temporary, tokenizer.word_starts())
-    yield storage.describe(folder, WORD_STARTS, count)
-    with storage.atomic_path(storage.join(folder, TITLE_WORDS)) as temporary:
-        count = write_title_words(temporary, titles, tokenizer)
-    yield storage.describe(folder, TITLE_WORDS, count)
 
 
 def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:

@@ -54,10 +54,7 @@ def build(
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("--dump-templates: the dump has no template that can be used")
-    with (
-        storage.atomic_path(storage.join(folder, BODIES)) as temporary,
-        pa.ipc.new_stream(temporary, _SCHEMA) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, BODIES), _SCHEMA) as writer:
         tables = [storage.join(folder, entry.path) for entry in result.files]
         count = write_numbers(storage.join(folder, LOOKUP), _write_bodies(tables, writer))
     lookup = [storage.describe(folder, name, count) for name in (BODIES, LOOKUP)]

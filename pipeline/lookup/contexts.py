@@ -255,9 +255,6 @@ def _write(
     rows: Callable[[pa.RecordBatchStreamWriter], Iterator[tuple[str, int]]],
 ) -> list[storage.FileEntry]:
     """Write a table, and beside it the numbers of its rows; `rows` writes it and gives each text with its number."""
-    with (
-        storage.atomic_path(storage.join(folder, table)) as temporary,
-        pa.ipc.new_stream(temporary, schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, table), schema) as writer:
         count = write_numbers(storage.join(folder, numbers), rows(writer))
     return [storage.describe(folder, name, count) for name in (table, numbers)]

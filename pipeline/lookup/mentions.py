@@ -179,10 +179,7 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
         folder: the stage's folder.
         tables: the table's files, each ordered by mention and title, every mention in one of them.
     """
-    with (
-        storage.atomic_path(storage.join(folder, CANDIDATES)) as temporary,
-        pa.ipc.new_stream(temporary, schemas.CANDIDATES.schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, CANDIDATES), schemas.CANDIDATES.schema) as writer:
         count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
     written = [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
     rows = ((name, number) for number, name in enumerate(_names(folder)))

@@ -58,9 +58,7 @@ class NameSet(Protocol):
     longest: int
 
     def prefixes(self, text: str) -> list[str]:
-        """The names with which the text begins, the shortest first."""
-
-    def __contains__(self, name: str) -> bool: ...
+        """Return the names with which the text begins, the shortest first."""
 
 
 def longest_names(

@@ -41,9 +41,6 @@ class LinkedNames:
         found: list[str] = self._trie.prefixes(text)
         return found
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.titles
-
 
 class PageNames:
     """Looks a page's names up; the table stays on disk, and where each page is in it is memory-mapped."""

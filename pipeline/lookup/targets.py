@@ -139,7 +139,7 @@ def _write_rows(folder: str, tables: Sequence[str]) -> Iterator[tuple[str, int]]
     """Write the tables as one mapped one; gives each title with its row's number."""
     rows, number = chain.from_iterable(map(storage.read_rows, tables)), 0
     schema = schemas.TARGETS.schema
-    with storage.atomic_path(storage.join(folder, ROWS)) as path, pa.ipc.new_stream(path, schema) as writer:
+    with storage.arrow_writer(storage.join(folder, ROWS), schema) as writer:
         while batch := list(islice(rows, _ROWS_PER_BATCH)):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
             for row in batch:

@@ -86,10 +86,7 @@ def unit(vectors: Floats) -> Floats:
 def write_vectors(folder: str, parts: Iterable[NDArray[np.float16]]) -> storage.FileEntry:
     """Write vectors, in the order of their rows; each part is (titles, size)."""
     schema, count = schemas.TITLE_VECTORS.schema, 0
-    with (
-        storage.atomic_path(storage.join(folder, VECTORS)) as temporary,
-        pa.ipc.new_stream(temporary, schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, VECTORS), schema) as writer:
         for part in parts:
             values = pa.array(part.ravel(), pa.float16())
             lists = pa.FixedSizeListArray.from_arrays(values, type=schema.field(0).type)

@@ -57,7 +57,7 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
         pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(column, field.type.value_type))
         for field, column in zip(schema, answers.T, strict=True)
     ]
-    with storage.atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
+    with storage.arrow_writer(path, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
     return len(offsets) - 1
 

@@ -169,19 +169,13 @@ def clear_if_changed(folder: str, key: str) -> None:
 # What other machines see and write
 
 
-def wait_for(
-    condition: Callable[[], bool],
-    seconds: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> bool:
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     """Whether something comes true within so many seconds."""
-    deadline = clock() + seconds
+    deadline = time.monotonic() + seconds
     while not condition():
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             return False
-        sleep(_LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)
     return True
 
 
@@ -211,15 +205,7 @@ def unseen(folder: str, key: str, patience: float) -> str:
     return f"{socket.gethostname()}: {path} {found}; {SHARED}"
 
 
-def await_blocks(
-    folder: str,
-    key: str,
-    numbers: Collection[int],
-    patience: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> dict[int, Result]:
+def await_blocks(folder: str, key: str, numbers: Collection[int], patience: float) -> dict[int, Result]:
     """The records of these blocks, as soon as all are there with their files, or after `patience` seconds.
 
     What is not there by then is left out.
@@ -232,7 +218,7 @@ def await_blocks(
                 found[number] = record
         return len(found) == len(set(numbers))
 
-    wait_for(are_there, patience, clock=clock, sleep=sleep)
+    wait_for(are_there, patience)
     return dict(sorted(found.items()))
 
 

@@ -16,9 +16,6 @@ from pipeline.storage.files import atomic_output
 ROW_GROUP_ROWS = 8192
 
 
-# Parquet
-
-
 def parquet_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     """A writer whose files tell when a bit of them has changed: `read_rows` and Spark check every page's checksum."""
     return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True)
@@ -106,12 +103,6 @@ def sum_column(paths: Iterable[str], column: str) -> int:
     """Sum of a column of whole numbers over Parquet files."""
     batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
     return sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
-
-
-def sum_lengths(paths: Iterable[str], column: str) -> int:
-    """UTF-8 bytes of the texts in a column of Parquet files."""
-    batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
-    return sum(pc.sum(pc.binary_length(batch.column(0))).as_py() or 0 for batch in batches)
 
 
 def count_values(paths: Iterable[str], column: str) -> dict[str, int]:

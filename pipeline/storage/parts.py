@@ -1,7 +1,6 @@
 """The parts of a table, each written by a task on some machine: what the tasks say is held against what is found."""
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -31,9 +30,6 @@ def check_parts(
     written: Iterable[Written],
     kept: Mapping[int, Result],
     patience: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> dict[int, Result]:
     """Hold what tasks say that they wrote against what is found: record, size, rows and SHA-256 of every part.
 
@@ -44,8 +40,6 @@ def check_parts(
         written: what each task says.
         kept: the records of the parts that were there before.
         patience: seconds to wait for what shows late.
-        clock: gives seconds.
-        sleep: waits so many seconds.
 
     Returns:
         The record of each part.
@@ -56,7 +50,7 @@ def check_parts(
     """
     said = {each.part: each for each in written}
     raise_problem(each.problem for each in said.values())
-    found = await_blocks(folder, key, numbers, patience, clock=clock, sleep=sleep)
+    found = await_blocks(folder, key, numbers, patience)
 
     def problem(number: int) -> str:
         if number not in said:

@@ -54,7 +54,7 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
                 profile="fixed",
             )
             writer.extend(number, sequences)
-    write_word_starts(folder / "word_starts.arrow", roberta.word_starts())
+    write_word_starts(str(folder), roberta.word_starts())
     facts = {"word_vocab_size": roberta.vocab_size, "entity_vocab_size": len(titles) + 3, "mask_id": 50264}
     facts |= {
         "special_ids": [0, 1, 2, 3, 50264],
