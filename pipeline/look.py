@@ -111,8 +111,7 @@ def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
 def describe_page(folder: str, page: str) -> Iterator[str]:
     """A page of the extraction, by title or id: its paragraphs under their headings, each link marked.
 
-    Raises:
-        ValueError: the folder holds no such page.
+    Raises: ValueError: the folder holds no such page.
     """
     wanted = pc.field("title") == page
     if page.isdecimal():

@@ -29,7 +29,7 @@ from tasks.serving.streams import (
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """What the command line takes."""
+    """Return what the command line takes."""
     what = "Ask a fine-tuned model; questions come by stdin."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(

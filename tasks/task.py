@@ -1,4 +1,4 @@
-"""What a fine-tuning task offers, and the hyper-parameters of all of them.
+"""The parts of a fine-tuning task, and the hyper-parameters of all of them.
 
 A task is a module with the names of `Task`. Fine-tuning and serving use it by five verbs:
 
@@ -42,7 +42,7 @@ FeatureOut = TypeVar("FeatureOut", covariant=True)
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What fine-tuning sets; the values that all tasks share are the defaults (appendix, Table 12).
+    """The hyper-parameters of fine-tuning; the values that all tasks share are the defaults (appendix, Table 12).
 
     The classifier, which starts at random, may learn faster than the pretrained part:
     `head_learning_rate` is the same as `learning_rate` in the paper. `tokens_per_batch` bounds the words and
@@ -87,7 +87,7 @@ def presets(task: str) -> Mapping[str, Hyperparameters]:
 
 @dataclass(frozen=True)
 class InputSettings:
-    """What inputs are made with: at most `max_words` word positions; `markers` are the word ids of WORD_MARKERS."""
+    """The settings of inputs: at most `max_words` word positions; `markers` are the word ids of WORD_MARKERS."""
 
     tokenizer: WordTokenizer
     labels: tuple[str, ...]
@@ -184,7 +184,7 @@ class Task(Protocol[Dataset, Feature]):
         """
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
-        """What was read: counts and the format that was found."""
+        """Return what was read: counts and the format that was found."""
 
     def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
         """The classes, in the order of the classifier's rows; `listed` are those of a label file, if any."""
@@ -232,7 +232,7 @@ class Task(Protocol[Dataset, Feature]):
         logits: Sequence[np.ndarray],
         labels: Sequence[str],
     ) -> np.ndarray | None:
-        """What to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
+        """Return what to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
 
         None: nothing, or the task has nothing to choose.
         """
@@ -249,7 +249,7 @@ class Task(Protocol[Dataset, Feature]):
     def choices(
         self, dataset: Dataset, features: Sequence[Feature], logits: Sequence[np.ndarray]
     ) -> Iterator[Choices]:
-        """What the model decided, and what is right: the probabilities of a row are the softmax of its scores.
+        """Return what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
 
         Rows without a right alternative are left out.
         """
@@ -268,7 +268,7 @@ class Task(Protocol[Dataset, Feature]):
     # Questions of users, and what is written
 
     def from_records(self, records: Sequence[Record]) -> Dataset:
-        """What a user asks about, without labels. Raises: ValueError naming the record and its field."""
+        """Return what a user asks about, without labels. Raises: ValueError naming the record and its field."""
 
     def answers(
         self,

@@ -1,7 +1,6 @@
 """Training beside transformers: on the CPU, and on one GPU.
 
 step, workloads                 forward, losses, backward
-padded                          batches for models that want padding
 pretrain, pretrain_workloads    a whole step of pretraining
 gpu, gpu_workloads, gpu_tables  all of it on one GPU
 """

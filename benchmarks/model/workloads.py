@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
-from benchmarks.model.padded import padded
 from model.data.shards import Corpus
 from model.hf.keys import from_transformers
 from model.luke.batch import Batch
@@ -19,6 +18,7 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
 from model.pretraining.throughput import work_of
+from tests.support.padded import padded
 
 ENTITIES = 500_000
 OURS, THEIRS = "ours", "transformers"

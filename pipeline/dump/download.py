@@ -1,4 +1,4 @@
-"""Where a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
+"""The places that a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
 
 import glob
 import hashlib
@@ -41,12 +41,12 @@ class Source:
 
 
 def is_remote(dump: str) -> bool:
-    """Whether the dump has to be downloaded."""
+    """Return whether the dump has to be downloaded."""
     return dump.startswith(("http://", "https://")) or is_wiki_name(dump)
 
 
 def is_wiki_name(dump: str) -> bool:
-    """Whether the dump is named by its wiki, with or without a date."""
+    """Return whether the dump is named by its wiki, with or without a date."""
     return bool(_WIKI_NAME.fullmatch(dump)) and not os.path.isfile(dump)
 
 
@@ -56,11 +56,7 @@ def natural_key(name: str) -> list[tuple[int, str]]:
 
 
 def local_sources(dump: str) -> list[Source]:
-    """The local files of a path or glob, in the natural order of their names.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The local files of a path or glob, in the natural order of their names. Raises: ValueError: there is none."""
     paths = [dump] if os.path.isfile(dump) else [path for path in glob.glob(dump) if os.path.isfile(path)]
     paths = [path for path in paths if "multistream-index" not in os.path.basename(path) or path == dump]
     if not paths:
@@ -83,8 +79,7 @@ def local_sources(dump: str) -> list[Source]:
 def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
     """The files behind a URL or a wiki's name; a name without a date means its newest finished dump.
 
-    Raises:
-        ValueError: the site has no such wiki or no finished dump of it.
+    Raises: ValueError: the site has no such wiki or no finished dump of it.
     """
     if dump.startswith(("http://", "https://")):
         return [Source(os.path.basename(urllib.parse.urlsplit(dump).path) or "dump", dump)]
@@ -120,8 +115,7 @@ def _dates(site: str, wiki: str) -> list[str]:
 def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     """The file of a table of the wiki's database that is of the same dump as `part`, by whose name it is found.
 
-    Raises:
-        ValueError: the site has it not.
+    Raises: ValueError: the site has it not.
     """
     wiki, date = part.split("-")[:2]
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
@@ -157,13 +151,9 @@ def download(
 ) -> None:
     """Download a file to `path`, going on where an earlier attempt stopped.
 
-    Args:
-        source: a remote file; its published size and checksum are checked.
-        path: where it goes; it appears there only when it is complete.
-        progress: called with bytes done and bytes in all (None where unknown).
-
-    Raises:
-        ValueError: the server does not give it, or what it gives has another size or checksum.
+    It appears at `path` when it is complete, of the published size and checksum. `progress` gets bytes done and
+    bytes in all, None where unknown. Raises: ValueError: the server does not give it, or what it gives has another
+    size or checksum.
     """
     part = Path(path + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)

@@ -40,15 +40,7 @@ class PageProps:
     """
 
     def __init__(self, path: str, wanted: str) -> None:
-        """Open a file, and read its head.
-
-        Args:
-            path: of `page_props.sql`, with or without `.gz`.
-            wanted: the property's name.
-
-        Raises:
-            ValueError: there is no such file, or it is another one.
-        """
+        """Open a file, and read its head. Raises: ValueError: there is no such file, or it is another one."""
         self.path, self.wanted = path, wanted.encode()
         self.database, self.others = "", 0
         self._buffer, self._position, self._line = b"", 0, 1
@@ -153,7 +145,7 @@ class PageProps:
 
 
 def _unescape(text: bytes) -> bytes:
-    """What a quoted text stands for; `\\%` and `\\_` stay, as in MySQL."""
+    """Return what a quoted text stands for; `\\%` and `\\_` stay, as in MySQL."""
     if b"\\" not in text and b"'" not in text:
         return text
     return _ESCAPE.sub(_meaning, text)

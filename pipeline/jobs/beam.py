@@ -110,10 +110,8 @@ def user_options(options: Sequence[str]) -> list[str]:
     """Options for a runner of the user's choice, checked before anything is started.
 
     Beam knows its DaskRunner by its full name alone, and gives up to 128 blocks to one Dask worker: here the short
-    name will do, and a block is a partition where the options say nothing else.
-
-    Raises:
-        ValueError: they are no options, or name no runner that Beam has.
+    name will do, and a block is a partition where the options say nothing else. Raises: ValueError: they are no
+    options, or name no runner that Beam has.
     """
     wrong = [option for option in options if not option.startswith("--")]
     names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
@@ -154,10 +152,9 @@ def _follow_parent() -> None:
 
 
 def check_worker_thread() -> None:
-    """Whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+    """Return whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
 
-    Raises:
-        ValueError: it does not, and a dead worker would be waited for until the end of days.
+    Raises: ValueError: it does not, and a dead worker would be waited for until the end of days.
     """
     handler = getattr(worker_handlers, "SubprocessSdkWorkerHandler", None)
     code = getattr(getattr(handler, "start_worker", None), "__code__", None)

@@ -31,7 +31,7 @@ _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the sequences of a block.
+    """The settings that decide the sequences of a block.
 
     Attributes:
         tokenizer: the tokenizer's folder.
@@ -66,19 +66,8 @@ def build(
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
-    Args:
-        run: runs the job over blocks.
-        paragraphs: files of that table.
-        folder: the stage's.
-        settings: what decides the sequences.
-        pages: how many there are.
-        titles: those of the entity vocabulary, by id.
-        max_rejected: share of pages that may be lost.
-        max_dropped: share of sentences that may be dropped for their length.
-        source: the parameter that names the texts, with its value, for errors.
-
-    Raises:
-        ValueError: too many pages or sentences are dropped, or no sequence is left.
+    `titles` are those of the entity vocabulary, by id; `source` is the parameter that names the texts, for errors.
+    Raises: ValueError: too many pages or sentences are dropped, or no sequence is left.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))

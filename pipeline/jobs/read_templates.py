@@ -38,17 +38,8 @@ def build(
 ) -> storage.Result:
     """Write the table `templates` block by block, then all of it as one that is looked up by name.
 
-    Args:
-        run: runs the job over blocks.
-        paths: the dump's files.
-        indexes: of those that are gzip, by path.
-        block_bytes: bytes of the dump in a block.
-        folder: the stage's.
-        site: what FetchDump says of the wiki.
-        allow_truncated: whether the dump may end in the middle.
-
-    Raises:
-        ValueError: the dump is damaged.
+    `indexes` are those of the gzip files among `paths`, `site` is what FetchDump says of the wiki. Raises:
+    ValueError: the dump is damaged.
     """
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))

@@ -38,7 +38,7 @@ _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def users_settings() -> dict[str, str]:
-    """What the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
+    """Return what the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
     path = Path(_conf_folder(), "spark-defaults.conf")
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
@@ -48,7 +48,7 @@ def users_settings() -> dict[str, str]:
 
 
 def _conf_folder() -> str:
-    """Where Spark looks for its configuration; ours only says that Spark is to be silent."""
+    """Return where Spark looks for its configuration; ours only says that Spark is to be silent."""
     installed = os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
     return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(OWN_CONF))
 
@@ -105,12 +105,12 @@ _ENDINGS = (ConnectionError, EOFError, Py4JNetworkError)
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether Spark, or Java below it, raised this."""
+    """Return whether Spark, or Java below it, raised this."""
     return isinstance(error, PySparkException | Py4JError) or has_ended(error)
 
 
 def has_ended(error: BaseException) -> bool:
-    """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
+    """Return whether nobody answers any more: Java was killed, or has ended for want of memory."""
     frames = traceback.walk_tb(error.__traceback__)
     modules = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
     if isinstance(error, UnboundLocalError):
@@ -126,7 +126,7 @@ def last_job() -> int:
 
 
 def tasks(after: int) -> tuple[int, int]:
-    """How many tasks are done, and how many there are, of the jobs that were begun after this one."""
+    """Return how many tasks are done, and how many there are, of the jobs that were begun after this one."""
     done = total = 0
     for job in takewhile(lambda job: job.jobId() > after, _jobs()):
         done += job.numCompletedTasks()

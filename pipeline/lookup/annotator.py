@@ -42,7 +42,7 @@ class Annotation:
 
 
 class Sense(NamedTuple):
-    """What a name stands for."""
+    """The page that a name stands for."""
 
     title: str
     entity_id: int
@@ -104,7 +104,7 @@ class Annotator:
         return cls(table, min_link_probability=min_link_probability, min_commonness=min_commonness)
 
     def has_page(self, page: str) -> bool:
-        """Whether the table knows the names of a page, by its title or a redirect to it."""
+        """Return whether the table knows the names of a page, by its title or a redirect to it."""
         return page_title(page) in self.table.pages
 
     def annotate(self, text: str, page: str | None = None) -> list[Annotation]:

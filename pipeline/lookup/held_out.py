@@ -1,4 +1,4 @@
-"""Which pages are held out: pretraining never sees them, and what is counted for its judgement leaves them out."""
+"""Pages that are held out: pretraining never sees them, and counts for its judgement leave them out."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ HELD_OUT = "held_out"  # what pretraining never sees: a folder of sequences, a f
 
 
 def is_held_out(page_id: int, share: float) -> bool:
-    """Whether a page is among the given share that pretraining never sees.
+    """Return whether a page is among the given share that pretraining never sees.
 
     It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
     """

@@ -124,7 +124,7 @@ def page_title(text: str) -> str:
 
 
 def letters_of(text: str) -> str:
-    """What is left of a name without case, accents, punctuation and blanks: "U.S.A." and "usa" have the same."""
+    """Return what is left of a name without case, accents, punctuation and blanks: "U.S.A." and "usa" have the same."""
     if text.isascii():
         return text.lower().translate(_ASCII_NO_LETTER)
     return "".join(each for each in fold(text.casefold()) if unicodedata.category(each)[0] in "LMN")

@@ -1,4 +1,4 @@
-"""What links can lead to: every page of a dump, and every other title that is linked; by title and by redirect.
+"""The targets of links: every page of a dump, and every other title that is linked; by title and by redirect.
 
 `targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order.
 """
@@ -39,8 +39,7 @@ class Targets:
     def __init__(self, folder: str) -> None:
         """Open what BuildMentionTable wrote into its folder.
 
-        Raises:
-            ValueError: a file is missing, or not a whole one.
+        Raises: ValueError: a file is missing, or not a whole one.
         """
         self._folder = folder
         self._numbers = TextMap(storage.join(folder, NUMBERS))
@@ -58,7 +57,7 @@ class Targets:
 
     @cached_property
     def has_qids(self) -> bool:
-        """Whether the QID of any target is known."""
+        """Return whether the QID of any target is known."""
         return any(qids.null_count < len(qids) for qids in self._qids)
 
     def of_qid(self, qid: str) -> Target | None:
@@ -104,10 +103,7 @@ class Targets:
 def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write what `Targets` reads.
 
-    Args:
-        folder: the stage's folder.
-        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
-        titles: the files of the titles table.
+    Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
     own = storage.join(folder, f"own_{NUMBERS}")
     rows = write_numbers(own, _write_rows(folder, tables))

@@ -22,11 +22,7 @@ class TitleVectors:
     """The vectors of titles by their rows, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
-        """Open what `write_vectors` wrote.
-
-        Raises:
-            ValueError: the file is not a whole one.
-        """
+        """Open what `write_vectors` wrote. Raises: ValueError: the file is not a whole one."""
         batches = storage.open_arrow(storage.join(folder, VECTORS)).to_batches()
         columns = [batch.column(0) for batch in batches]
         self._vectors = [
@@ -47,7 +43,7 @@ class TitleVectors:
 def coherence(
     vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers
 ) -> list[Floats]:
-    """How near what a mention may stand for is to what the other mentions of its document may.
+    """Return how near what a mention may stand for is to what the other mentions of its document may.
 
     Mentions of one name count once, and not for each other.
 

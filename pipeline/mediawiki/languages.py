@@ -1,4 +1,4 @@
-"""What differs between the languages of Wikipedia: link trails, magic words, prefixes, template names.
+"""Differences between the languages of Wikipedia: link trails, magic words, prefixes, template names.
 
 The tables are the files in `data/`, which say what they hold and where it is from.
 """
@@ -74,7 +74,7 @@ def wiki_name(language: str, dbname: str) -> str:
 
 
 def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
-    """What a wiki's namespaces are called beside the names in its site information, in lower case, with their keys.
+    """Return other names of a wiki's namespaces than those in its site information, in lower case, with their keys.
 
     "$1" stands for the name of the project.
     """

@@ -1,4 +1,4 @@
-"""What a dump says about its wiki: language, namespaces, case of titles."""
+"""A dump's words about its wiki: language, namespaces, case of titles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pipeline.mediawiki.languages import (
 
 @dataclass(frozen=True)
 class SiteInfo:
-    """What a dump's ``<siteinfo>`` says about its wiki.
+    """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
     in old dumps.
@@ -52,7 +52,7 @@ class SiteInfo:
 
     @cached_property
     def other_prefixes(self) -> frozenset[str]:
-        """What stands before the colon of titles in other namespaces and wikis, in lower case."""
+        """Return what stands before the colon of titles in other namespaces and wikis, in lower case."""
         names = {name for name, key in self._keys.items() if key}
         return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
 

@@ -66,7 +66,7 @@ def capitalize(text: str, site: SiteInfo) -> str:
 
 
 def is_valid_title(title: str) -> bool:
-    """Whether MediaWiki lets a page of the main namespace have this title, which is normalised."""
+    """Return whether MediaWiki lets a page of the main namespace have this title, which is normalised."""
     if not title or title.startswith(":") or _ILLEGAL.search(title):
         return False
     return len(title) * 4 <= _MAX_BYTES or len(title.encode("utf-8", "surrogatepass")) <= _MAX_BYTES
@@ -85,7 +85,7 @@ def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
 
 
 def is_disambiguation(text: str, site: SiteInfo) -> bool:
-    """Whether a page calls a disambiguation template of any language, or has the ``__DISAMBIG__`` switch."""
+    """Return whether a page calls a disambiguation template of any language, or has the ``__DISAMBIG__`` switch."""
     before, *comments = text.split("<!--")
     visible = before + "".join(comment.partition("-->")[2] for comment in comments)
     if "__DISAMBIG__" in visible:

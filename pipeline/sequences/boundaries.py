@@ -1,4 +1,4 @@
-"""Which ends of sentences that a splitter found are none: before a small letter, after abbreviations and ordinals.
+"""Ends of sentences that a splitter found and that are none: before a small letter, after abbreviations and ordinals.
 
 What the languages differ in is in `data/abbreviations.toml`.
 """
@@ -29,7 +29,7 @@ _GEORGIAN = range(0x10D0, 0x1100)  # small letters for Unicode, but sentences be
 
 @dataclass(frozen=True)
 class Rules:
-    """What a language writes with a dot; `data/abbreviations.toml` explains each."""
+    """The words that a language writes with a dot; `data/abbreviations.toml` explains each."""
 
     ordinals: bool = False
     always: frozenset[str] = frozenset()
@@ -62,10 +62,7 @@ def find_rules(language: str) -> Rules:
 def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
     """Of the places in a text where a splitter ends one sentence and begins the next, those that are right.
 
-    Args:
-        text: a paragraph.
-        ends: ascending places inside of it, each behind the blanks that follow a sentence.
-        language: a wiki's code.
+    Each place is behind the blanks that follow a sentence.
     """
     rules = find_rules(language)
     dotted = rules.dotted
@@ -90,7 +87,7 @@ def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
 
 
 def _is_bracketed(text: str, start: int, end: int) -> bool:
-    """Whether a bracket that opens behind `start` and holds `end` is closed soon enough."""
+    """Return whether a bracket that opens behind `start` and holds `end` is closed soon enough."""
     opened: list[re.Match[str]] = []
     for found in _BRACKETS.finditer(text, start, end + MAX_BRACKETED):
         pair = next(pair for pair in _PAIRS if found[0] in pair)
@@ -104,7 +101,7 @@ def _is_bracketed(text: str, start: int, end: int) -> bool:
 
 
 def _begins_small(text: str, start: int, end: int) -> bool:
-    """Whether a small letter follows, in a text whose script has capitals, that no capital follows (iPhone)."""
+    """Return whether a small letter follows, in a text whose script has capitals, that no capital follows (iPhone)."""
     if text[end].isalpha() and not text[end].islower():
         return False
     found = _FIRST_LETTER.match(text, end)
@@ -119,7 +116,7 @@ def _is_small(letter: str) -> bool:
 
 
 def _is_dotted(text: str, start: int, end: int, rules: Rules) -> bool:
-    """Whether the dot before `end` belongs to an abbreviation, an ordinal or a name's initial."""
+    """Return whether the dot before `end` belongs to an abbreviation, an ordinal or a name's initial."""
     before = text[max(start, end - _NEAR) : end].rstrip()
     if not before.endswith("."):
         return False
@@ -150,6 +147,6 @@ def _is_ordinal(text: str, word: str, end: int, rules: Rules, *, is_first: bool)
 
 
 def _goes_on(text: str, end: int, rules: Rules) -> bool:
-    """Whether a word follows with which no sentence is known to begin, or one more initial."""
+    """Return whether a word follows with which no sentence is known to begin, or one more initial."""
     found = _FIRST_WORD.match(text, end)
     return found is not None and (found[1] not in rules.starters or (len(found[1]) == 1 and bool(found[2])))

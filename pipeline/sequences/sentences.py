@@ -38,8 +38,7 @@ def split(
         links: spans of the links in it, in order; no sentence ends inside one.
         profile: `paper` takes what the splitter gives: its false ends stay, and ends inside links.
 
-    Raises:
-        ValueError: the splitter's spans overlap, go back, or lie outside of the text.
+    Raises: ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
     find = find_splitter(splitter)
     if find is not _sentencex:
@@ -116,8 +115,7 @@ def _around_links(
 def find_splitter(name: str) -> Splitter:
     """The splitter of that name: `sentencex`, or `module:function`, a function of (text, language) to spans.
 
-    Raises:
-        ValueError: there is none.
+    Raises: ValueError: there is none.
     """
     if name == DEFAULT:
         return _sentencex
@@ -134,7 +132,7 @@ def find_splitter(name: str) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """What decides a splitter's sentences: its name, and its version or, of the user's, the SHA-256 of its module."""
+    """Return a splitter's name, and its version or, of the user's, the SHA-256 of its module."""
     if find_splitter(name) is _sentencex:
         return [name, metadata.version(DEFAULT)]
     source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
@@ -146,7 +144,7 @@ def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
 
 
 def _piece_ends(text: str, language: str) -> list[int]:
-    """Where sentencex ends a sentence inside of a text.
+    """Return where sentencex ends a sentence inside of a text.
 
     A long text goes to it in windows, since its time grows with the square of some texts' length: each window
     begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.

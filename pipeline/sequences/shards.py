@@ -95,13 +95,9 @@ def write_title_words(folder: str, titles: Sequence[str], tokenizer: WordTokeniz
 def describe_sequences(paths: Iterable[str]) -> dict[str, Any]:
     """Counts over shards, which are memory-mapped and read a batch at a time.
 
-    Args:
-        paths: Arrow files of sequences.
-
-    Returns:
-        `sequences`, `words` (tokens without [CLS] and [SEP]), `annotations`, `unknown_entities` ([UNK] among them),
-        `unknown_share`, and by their size the numbers of sequences (`words_per_sequence`, `entities_per_sequence`) and
-        of annotations (`words_per_mention`).
+    They are `sequences`, `words` (tokens without [CLS] and [SEP]), `annotations`, `unknown_entities` ([UNK] among
+    them), `unknown_share`, and by their size the numbers of sequences (`words_per_sequence`,
+    `entities_per_sequence`) and of annotations (`words_per_mention`).
     """
     sizes: dict[str, Counter[int]] = {name: Counter() for name in SIZES}
     unknown = 0

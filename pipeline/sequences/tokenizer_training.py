@@ -37,13 +37,9 @@ def build(
 ) -> Result:
     """TrainTokenizer: learn a tokenizer from a sample of the corpus, into a stage's folder.
 
-    Args:
-        paragraphs: files of that table.
-        folder: the stage's.
-        vocab_size: word types, at most.
-        characters: of the sample, at most; letters without blanks between words count `LETTER_COST` times. A corpus
-            that has no more is taken whole.
-        progress: called with the paragraphs that are read, and all of the sample; the merges follow.
+    Letters without blanks between words count `LETTER_COST` times among the `characters` of the sample, which a
+    smaller corpus is as a whole. `progress` gets the paragraphs that are read, and all of the sample; the merges
+    follow.
     """
     sample = Sample(paragraphs, characters)
     target = join(folder, "tokenizer")

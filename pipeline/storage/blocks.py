@@ -40,12 +40,12 @@ class Block:
 
 
 def error_path(folder: str, number: int) -> str:
-    """Where a worker leaves the message of a user's error in a block."""
+    """Return where a worker leaves the message of a user's error in a block."""
     return join(folder, BLOCKS, f"error-{number:05d}.txt")
 
 
 def page_path(folder: str, number: int) -> str:
-    """Where a worker leaves the id of the page of a block that it is working on."""
+    """Return where a worker leaves the id of the page of a block that it is working on."""
     return join(folder, BLOCKS, f"page-{number:05d}.txt")
 
 
@@ -61,7 +61,7 @@ class PageMarker:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def begin(self, page_id: int) -> bool:
-        """Whether the page may be worked on."""
+        """Return whether the page may be worked on."""
         os.pwrite(self._file, b"%020d" % page_id, 0)
         return page_id not in self._fatal_pages
 
@@ -101,14 +101,7 @@ def _record_path(folder: str, number: int) -> str:
 
 
 def commit_block(folder: str, key: str, number: int, record: Result) -> None:
-    """Make a block count as done; its data files are already in place.
-
-    Args:
-        folder: the stage's folder.
-        key: digest of all that decides the stage's bytes; a block with another key is never reused.
-        number: the block's number within the stage.
-        record: its files (relative to the folder) and counts.
-    """
+    """Make a block count as done; its data files are already in place. A block with another key is never reused."""
     text = json.dumps({"key": key, **as_json(record)}, sort_keys=True, indent=1)
     write_bytes(_record_path(folder, number), text.encode() + b"\n")
 
@@ -170,7 +163,7 @@ def clear_if_changed(folder: str, key: str) -> None:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether something comes true within so many seconds."""
+    """Return whether something comes true within so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
@@ -182,10 +175,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 def unseen(folder: str, key: str, patience: float) -> str:
     """For a worker: a line that says that this machine does not see the stage's folder, or nothing where it does.
 
-    Args:
-        folder: the stage's folder.
-        key: what its KEY has to hold; another folder of the same name is not the one.
-        patience: seconds after which a file has to be seen.
+    A folder of the same name whose KEY has not `key` is another one.
     """
     path = join(folder, KEY)
     found = ""

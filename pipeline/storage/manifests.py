@@ -33,7 +33,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Result:
-    """What a stage's work, or one block of it, wrote, kept and dropped; the fields are the manifest's."""
+    """The files and counts of a stage's work, or of one block of it; the fields are the manifest's."""
 
     files: tuple[FileEntry, ...]
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a finished stage holds and what it was made from. Nothing in it depends on time, place or machine.
+    """The content of a finished stage and its origin. Nothing in it depends on time, place or machine.
 
     Attributes:
         stage: name of the stage.

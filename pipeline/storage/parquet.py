@@ -43,7 +43,7 @@ class ParquetRows:
             self._flush()
 
     def count_rows(self, rows: Sequence[Any]) -> int:
-        """How many rows of the file these are."""
+        """Return how many rows of the file these are."""
         return len(rows)
 
     def to_table(self, rows: Sequence[Any]) -> pa.Table:
@@ -92,8 +92,7 @@ def parquet_rows(
 def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Stream a Parquet file's rows as dicts, holding a batch at a time.
 
-    Raises:
-        ValueError: the file cannot be read, or its content has changed since it was written.
+    Raises: ValueError: the file cannot be read, or its content has changed since it was written.
     """
     for batch in read_batches(path, columns, rows=1024):
         yield from batch.to_pylist()
@@ -106,7 +105,7 @@ def sum_column(paths: Iterable[str], column: str) -> int:
 
 
 def count_values(paths: Iterable[str], column: str) -> dict[str, int]:
-    """How often each text stands in a column of Parquet files, by text in order."""
+    """Return how often each text stands in a column of Parquet files, by text in order."""
     counts: Counter[str] = Counter()
     for batch in chain.from_iterable(read_batches(path, [column]) for path in paths):
         counts.update(
@@ -120,8 +119,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its full path.
 
-    Raises:
-        ValueError: the file cannot be read, or its content has changed since it was written.
+    Raises: ValueError: the file cannot be read, or its content has changed since it was written.
     """
     with open(path, "rb") as stream:
         try:

@@ -12,7 +12,7 @@ _SHOWN = 5  # parts in a message
 
 
 class Written(NamedTuple):
-    """What a task says of its part: which file it wrote, or why it did not; of one that is kept it says nothing."""
+    """A task's words about its part: the file that it wrote, or why it did not; none of one that is kept."""
 
     part: int
     host: str
@@ -33,20 +33,9 @@ def check_parts(
 ) -> dict[int, Result]:
     """Hold what tasks say that they wrote against what is found: record, size, rows and SHA-256 of every part.
 
-    Args:
-        folder: the stage's folder.
-        key: digest of all that decides the stage's bytes.
-        numbers: the parts that have to be there.
-        written: what each task says.
-        kept: the records of the parts that were there before.
-        patience: seconds to wait for what shows late.
-
-    Returns:
-        The record of each part.
-
-    Raises:
-        ValueError: names the parts that are not there or not the same, and their hosts. They are made again by the next
-            run.
+    `kept` are the records of the parts that were there before; what shows late is waited for. Return the record of
+    each part. Raises: ValueError: names the parts that are not there or not the same, and their hosts. They are made
+    again by the next run.
     """
     said = {each.part: each for each in written}
     raise_problem(each.problem for each in said.values())

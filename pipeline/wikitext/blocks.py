@@ -1,4 +1,4 @@
-"""What makes lines of its own: heading tags, poems, definition lists; and rows of tables that no table is around.
+"""Markup that makes lines: heading tags, poems, definition lists; and rows of tables that no table is around.
 
 `split_blocks` works on the source, where the edges of tags, templates and links are still seen; `keep_bars` behind the
 cut, where what is left of a table is seen.

@@ -96,7 +96,7 @@ def _cut_once(
 
 
 def _as_value(shown: str) -> str:
-    """What a template shows as part of another's argument: an equals sign or a bar there is none of that one's."""
+    """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
@@ -109,7 +109,7 @@ def _pieces(text: str, regions: list[Region], position: int, last: int) -> Itera
 
 
 def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """What one region drops: itself, and the links inside."""
+    """Return what one region drops: itself, and the links inside."""
     kind = region.kind
     if ":" in kind:
         drops[kind] += 1
@@ -142,7 +142,7 @@ class _Cutter:
         return _outermost(self.regions)
 
     def close_rest(self) -> None:
-        """What never ends: a template loses its braces, a table its rows, a file link its line."""
+        """Return what never ends: a template loses its braces, a table its rows, a file link its line."""
         covered = 0
         for left in self.stack:
             if left.kind == "templates":

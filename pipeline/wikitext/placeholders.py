@@ -26,7 +26,7 @@ _WITHOUT_CONTROLS = dict.fromkeys(map(ord, _CONTROLS))
 
 
 def holds(text: str, marks: Iterable[str]) -> bool:
-    """Whether any of a few marks is in the text: a search for each is many times as fast as a pattern of all."""
+    """Return whether any of a few marks is in the text: a search for each is many times as fast as a pattern of all."""
     return any(map(text.__contains__, marks))
 
 

@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Part:
-    """What is computed at once of a step's batch, and its share of the terms of the batch's loss."""
+    """A part of a step's batch that is computed at once, and its share of the terms of the batch's loss."""
 
     batch: Any
     share: float
@@ -85,7 +85,7 @@ class EpochTraining:
 
     @property
     def is_over(self) -> bool:
-        """Whether all epochs are done, or the last ones were no better on dev for longer than patience allows."""
+        """Return whether all epochs are done, or the last ones were no better on dev for longer than `patience`."""
         done, patience = len(self.epochs), self.run.hyperparameters.patience
         is_patient = not patience or not done or done - best_epoch(self.run, self.epochs)["epoch"] < patience
         return done == self.run.hyperparameters.epochs or not is_patient
@@ -195,7 +195,7 @@ def optimizer_of(run: Run) -> Optimizer:
 
 
 def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
-    """What is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
+    """Return what is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(make, first) if first < end else None
         for number in range(first + 1, end + 1):
@@ -241,7 +241,7 @@ def parts_of_step(run: Run, step: int) -> Sequence[Part]:
 
 
 def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
-    """What a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
+    """Return what a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
     with autocast(run.device, run.hyperparameters.precision):
         losses = run.task.loss(run.module, part.batch.to(run.device))
     return {name: loss * part.share for name, loss in losses.items()}

@@ -35,7 +35,7 @@ _RESULT_COLUMN = re.compile(
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured: `split` is dev or test, `metric` a value of METRICS."""
+    """A figure that is measured: `split` is dev or test, `metric` a value of METRICS."""
 
     task: str
     split: str
@@ -63,7 +63,7 @@ class Table:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What each column measures, on the test set where it names no split; empty for hyper-parameters."""
+        """Return what each column measures, on the test set where it names no split; empty for hyper-parameters."""
         tasks = {dataset: task for task, dataset in DATASETS.items()}
         matches = filter(None, map(_RESULT_COLUMN.fullmatch, self.columns))
         return tuple(
@@ -81,13 +81,13 @@ class Table:
         return {row.name: row.values[index] for row in self.rows}
 
     def is_best(self, row: Row, column: str) -> bool:
-        """Whether the paper prints the cell in bold: the highest value of a column of results."""
+        """Return whether the paper prints the cell in bold: the highest value of a column of results."""
         values = [value for value in self.column(column).values() if isinstance(value, float)]
         return bool(self.measures) and row.values[self.columns.index(column)] == max(values)
 
 
 def fine_tuning(task: str) -> dict[str, Cell]:
-    """How LUKE was fine-tuned on a task, by the names of the rows of Tables 11 and 12.
+    """Return how LUKE was fine-tuned on a task, by the names of the rows of Tables 11 and 12.
 
     The presets `base` and `large` of each task repeat these values; a test compares them.
     """

@@ -26,7 +26,7 @@ SOME_INPUTS = 32  # by which the attention of words to new entities is set
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """What a fine-tuning starts from, and how it goes.
+    """The start of a fine-tuning, and its way.
 
     Attributes:
         weights: our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT, as the variant

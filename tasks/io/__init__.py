@@ -1,4 +1,4 @@
-"""What the tasks read and write.
+"""Files that the tasks read and write.
 
 data_folder    the splits and the label file
 records        JSON files, object by object

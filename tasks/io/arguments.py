@@ -1,4 +1,4 @@
-"""What the command lines of the tasks share: kinds of arguments, and how they end."""
+"""Shared parts of the tasks' command lines: kinds of arguments, and how they end."""
 
 import argparse
 import os

@@ -16,7 +16,7 @@ WANTED = "a JSON array of objects or a JSON object a line"
 
 
 class Errors(Counter[str]):
-    """How often each reason was found; `first` has the place where it was found first."""
+    """Counts of reasons; `first` has the place where it was found first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
-    """Where each of these records stands, and what reads it: a broken line of JSON is an error of its reader alone."""
+    """Return the place of each of these records, and its reader: a broken line of JSON is its reader's error alone."""
     if is_table(path):
         for shard in shards(path):
             for number, row in enumerate(read_rows(shard), start=1):
@@ -270,7 +270,7 @@ def read_object(path: Path) -> Record:
 
 
 def is_one_object(path: Path) -> bool:
-    """Whether a file is one JSON object with `data`, and not an object a line or an array of objects."""
+    """Return whether a file is one JSON object with `data`, and not an object a line or an array of objects."""
     if is_table(path):
         return False
     first_line = read_text(path).lstrip().split("\n", 1)[0]

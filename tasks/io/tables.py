@@ -15,7 +15,7 @@ SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\..*)")
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file begins as Parquet or Arrow does; no text in UTF-8 begins so, but for PAR1 and ARROW1."""
+    """Return whether a file begins as Parquet or Arrow does; no text in UTF-8 begins so, but for PAR1 and ARROW1."""
     return path.is_file() and _magic(path).startswith((PARQUET, ARROW_STREAM, ARROW_FILE))
 
 

@@ -1,4 +1,4 @@
-"""What mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
+"""Pages that mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
 
 A text is looked up as it is, then as a title or redirect, then by its letters, without case, accents and punctuation.
 Last, a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does.
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What a mention can stand for.
+    """The pages that a mention can stand for.
 
     Attributes:
         step: that found them.
@@ -149,7 +149,7 @@ class CandidateFinder:
         return [found[text] for text in texts]
 
     def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
-        """What each document has of the table's links: it is a page of the dump, and its mentions are the page's links.
+        """Return the links of each document, a page of the dump, that are among those of the table.
 
         Raises: ValueError naming a document that links a name to a title more often than the whole dump does.
         """

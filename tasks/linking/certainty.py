@@ -1,4 +1,4 @@
-"""How sure an answer is: scores of candidates become probabilities, and below a threshold no page is given.
+"""The certainty of answers: scores of candidates become probabilities, and below a threshold no page is given.
 
 Candidates are not all that a mention can stand for. As in absolute discounting (Ney et al., 1994), each candidate gives
 the part `discount` of a link to pages which the mention's text was never linked to. So a name that was linked once is
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Certainty:
-    """What turns the scores of a mention's candidates into probabilities.
+    """Numbers that turn the scores of a mention's candidates into probabilities.
 
     Attributes:
         prior_weight: of what counts say, beside the model's score; of no meaning without a model.
@@ -89,7 +89,7 @@ _LIMITS = {
 def basis(
     finder: CandidateFinder, model: Path | None, contexts: str | None, *, is_global: bool
 ) -> dict[str, Any]:
-    """What probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
+    """Return what probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
 
     `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
     """
@@ -146,7 +146,7 @@ def _short(value: object) -> str:
 
 
 def reliability(confidences: ArrayLike, is_right: ArrayLike) -> Figures:
-    """How well probabilities say what is right: in ten bins of them the mean, beside the share that is right.
+    """Return how well probabilities say what is right: in ten bins of them the mean, beside the share that is right.
 
     A bin is open at its lower end; the first has 0, too. The expected calibration error is the mean distance of both
     over all mentions. What has no mention is null. The order of the mentions changes no bit.

@@ -103,7 +103,7 @@ class Linker:
         own: OwnLinks = NO_LINKS,
         detected: Sequence[DetectedMention] | None = None,
     ) -> LinkingExample:
-        """What is example of the mentions of a text, given or found there, whose own links are not counted."""
+        """Return the example of a text with mentions, given or found there; its own links are not counted."""
         names = [text[each.start : each.end] for each in mentions]
         candidates = self.finder.of_document(names, own)
         example = LinkingExample(text, mentions, candidates, detected)
@@ -120,7 +120,7 @@ class Linker:
         )
 
     def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[LinkingExample]:
-        """What is example of records: about the mentions that they bring, or those that are found."""
+        """Return the examples of records, with the mentions that they bring, or those that are found."""
         texts = [record.text("text") for record in records]
         given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
         found = iter(
@@ -159,7 +159,7 @@ class Linker:
         shares: "Floats | list[float]",
         name: DetectedMention | None,
     ) -> Answer:
-        """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
+        """Return what is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
@@ -185,7 +185,7 @@ class Linker:
         return answer
 
     def _page(self, candidate: Candidate | None) -> Answer:
-        """What names a page."""
+        """Return what names a page."""
         target = self.finder.targets.get(candidate.title) if candidate else None
         return {
             "title": candidate.title if candidate else None,
@@ -228,5 +228,5 @@ def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
 
 
 def link_of(probability: float, name: DetectedMention | None) -> float:
-    """How probable a link to a page is: a mention that was given is one, and a name that was found is one at times."""
+    """Return how probable a link to a page is: a given mention is a link, and a name that was found is one at times."""
     return probability if name is None else probability * name.probability

@@ -149,7 +149,7 @@ def score_files(
 
 
 def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
-    """How many gold mentions there are; `unknown` of them have a page that the dump lacks."""
+    """Return how many gold mentions there are; `unknown` of them have a page that the dump lacks."""
     mentions = [mention for each in documents for mention in scored(each)]
     titled = sum(bool(mention.page) for mention in mentions)
     return {
@@ -172,7 +172,7 @@ def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> li
 
 
 def unknown_title(document: Document, mention: Mention) -> Figures:
-    """Where a gold mention stands whose page the dump lacks, and what tells the page."""
+    """Return where a gold mention stands whose page the dump lacks, and what tells the page."""
     return {
         "id": document.id,
         "where": document.where,
@@ -185,13 +185,13 @@ def unknown_title(document: Document, mention: Mention) -> Figures:
 
 
 def is_page(identity: str, finder: CandidateFinder | None) -> bool:
-    """Whether a document's id is the title of a page of the dump, or of a redirect to one."""
+    """Return whether a document's id is the title of a page of the dump, or of a redirect to one."""
     target = finder.targets.get(page_title(identity)) if finder else None
     return target is not None and target.page_id is not None
 
 
 def resolver(finder: CandidateFinder | None) -> Resolve:
-    """Where mentions end; without a finder their titles are taken as they are, and QIDs where there is no title."""
+    """Return a function to the ends of mentions; without a finder these are titles as they are, or else QIDs."""
 
     def resolve(mention: Mention) -> str | None:
         if finder is None:
@@ -241,7 +241,7 @@ def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFi
 
 
 def calibration_of(pairs: Iterable[Pair]) -> Figures:
-    """How well probabilities say what is right, by `reliability`.
+    """Return how well probabilities say what is right, by `reliability`.
 
     Of gold mentions in the knowledge base those count whose place has an answer with a page and a probability. So
     mentions without candidates do not count, nor those that were left without a page for a low probability.

@@ -43,7 +43,7 @@ class Sentence:
     lines: tuple[int, ...] = ()
 
     def place(self, word: int) -> str:
-        """Where a word stands, for errors."""
+        """Return where a word stands, for errors."""
         return f"{self.source}{self.lines[word]}"
 
     @property
@@ -135,7 +135,7 @@ def with_tags_of(lines: Sequence[Line], tag_column: str) -> list[Line]:
 
 
 def column_place(first: Line, name: str) -> tuple[int, bool]:
-    """Where the column is that `name` means, and whether this first line names columns.
+    """Return where the column is that `name` means, and whether this first line names columns.
 
     Raises: ValueError for a column that is not there, and for the one of the words.
     """

@@ -48,12 +48,12 @@ class Layout:
         return "" if self.is_conllu and value in NO_VALUE else value
 
     def ends_without_blank(self, line: Line) -> bool:
-        """Whether MISC says that no blank follows."""
+        """Return whether MISC says that no blank follows."""
         return not line.starts_document and pairs(line.columns[self.misc]).get("SpaceAfter") == "No"
 
 
 def numbers_words(path: Path) -> bool:
-    """Whether each line that is no comment and begins no document has a number and a word, the first 0 or 1.
+    """Return whether each line that is no comment and begins no document has a number and a word, the first 0 or 1.
 
     A line before them may name the columns. There are at least three.
     """
@@ -120,7 +120,7 @@ def plain_layout(words: Sequence[Line], tag_column: str, *, has_header: bool) ->
 
 
 def is_tag(text: str) -> bool:
-    """Whether a column may be a tag."""
+    """Return whether a column may be a tag."""
     try:
         parse_tag(text)
     except ValueError:
@@ -192,7 +192,7 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
 
 
 def blanks_before(lines: Sequence[Line], layout: Layout) -> dict[int, bool]:
-    """Whether a blank stands before the word or the range of each line, by its number; nothing where no line says so.
+    """Return whether a blank stands before the word or the range of each line, by number; nothing if no line says so.
 
     MISC has SpaceAfter=No where none follows; in a range it counts for the range. Within a range none stands where
     its words, joined, are its text.

@@ -49,7 +49,7 @@ def encode(
 
 
 def leading_spaces(document: Document, profile: str) -> list[bool]:
-    """Whether each word is tokenised as after a blank: as it is written or, where that is not known, guessed.
+    """Return whether each word is tokenised as after a blank: as it is written or, where that is not known, guessed.
 
     A text begins without a blank in the profile `fixed`, as transformers' LukeTokenizer reads it, not in `paper`.
     """
@@ -60,7 +60,7 @@ def leading_spaces(document: Document, profile: str) -> list[bool]:
 
 
 def has_leading_space(word: str) -> bool:
-    """Whether a blank is put before a word to tokenise it: not before `'`, nor before a punctuation mark."""
+    """Return whether a blank is put before a word to tokenise it: not before `'`, nor before a punctuation mark."""
     is_mark = len(word) == 1 and (word in string.punctuation or unicodedata.category(word).startswith("P"))
     return not word.startswith("'") and not is_mark
 

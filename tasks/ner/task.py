@@ -154,7 +154,7 @@ def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np
 
 
 def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
-    """How many passes and spans there are, and which entities are misses whatever the model says."""
+    """Return how many passes and spans there are, and which entities are misses whatever the model says."""
     types = {
         (index, span.start, span.end): span.label
         for index, sentence in enumerate(dataset.sentences)
@@ -189,7 +189,7 @@ logits = classifier.logits
 def bias_shift(
     dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
 ) -> np.ndarray | None:
-    """What makes the bias of the non-entity class give the best F1, as `best_shift` says."""
+    """Return what makes the bias of the non-entity class give the best F1, as `best_shift` says."""
     one = np.eye(len(labels), dtype=np.float32)[NO_ENTITY_CLASS]
     shift = best_shift(
         [sentence.spans for sentence in dataset.sentences],

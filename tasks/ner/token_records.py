@@ -15,7 +15,7 @@ TAGS = "ner_tags"
 
 
 def holds_records(path: Path) -> bool:
-    """Whether a file is a table, or begins as JSON objects do."""
+    """Return whether a file is a table, or begins as JSON objects do."""
     return is_table(path) or bool(re.match(r'\s*\[?\s*\{\s*["}]', read_text(path, "a CoNLL column file")))
 
 

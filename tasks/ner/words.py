@@ -12,7 +12,7 @@ Word = tuple[str, int, int]
 
 # Cards of exported models print this function as it is.
 def word_pattern() -> regex.Pattern[str]:
-    """What a word of a text is."""
+    """Return what a word of a text is."""
     # One word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.
     plain, inside = r"\p{L}\p{N}", r"""[^\s\x1C-\x1F<>"“”()]"""
     web = rf"(?i:https?://|ftp://|www\.)(?:{inside}|\({inside}*\))*(?:[{plain}/_=&%#~+$@-]|\({inside}*\))"
@@ -75,7 +75,7 @@ def given_sentences(record: Record, text: str) -> list[CharacterSpan]:
 
 
 def blanks_before(lines: Sequence[Sequence[Word]]) -> list[tuple[bool, ...]]:
-    """Whether something, blanks or the end of a line, stands between each word of a text and the one before it."""
+    """Return whether blanks or the end of a line stand between each word of a text and the one before it."""
     place, found = 0, []
     for line in lines:
         ends = [place, *(end for _, _, end in line)]

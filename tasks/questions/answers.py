@@ -1,4 +1,4 @@
-"""What the question answering tasks share: nested JSON files, predictions, and the official scores."""
+"""Shared parts of the question answering tasks: nested JSON files, predictions, and the official scores."""
 
 import json
 import re
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What a question may be answered with: `scores` (candidates), and the characters (candidates, 2) of each."""
+    """The possible answers to a question: `scores` (candidates), and the characters (candidates, 2) of each."""
 
     passage: str
     scores: np.ndarray

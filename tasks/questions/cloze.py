@@ -38,7 +38,7 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """What the row of the classifier finds.
+    """Return what the row of the classifier finds.
 
     Raises: ValueError where a label file lists classes, or train has no answer to learn from.
     """

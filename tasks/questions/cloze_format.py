@@ -74,7 +74,7 @@ def read(path: Path) -> Dataset:
 
 
 def ends_are_included(passages: Sequence[Record]) -> bool:
-    """Whether `end` is an answer's last character, as it is in both releases, or the one after it."""
+    """Return whether `end` is an answer's last character, as it is in both releases, or the one after it."""
     votes: Counter[int] = Counter()
     for record in passages:
         text = record.field("passage", dict, "an object").get("text")

@@ -39,7 +39,7 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """What the two rows of the classifier find.
+    """Return what the two rows of the classifier find.
 
     Raises: ValueError where a label file lists classes, or train has no answer to learn from.
     """

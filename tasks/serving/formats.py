@@ -1,4 +1,4 @@
-"""How answers are written: lines of JSON and, of entity recognition, CoNLL columns, brat standoff, a page of HTML."""
+"""Formats of answers: lines of JSON and, of entity recognition, CoNLL columns, brat standoff, a page of HTML."""
 
 import html
 import json
@@ -25,7 +25,7 @@ FORMATS = ("json", "conll", "brat", "html")
 
 @dataclass(frozen=True)
 class Format:
-    """What is written of an answer and of an error, and before and after all of them.
+    """The texts that are written for answers and errors, and before and after all of them.
 
     `answer` raises ValueError where a format cannot express one. `says_errors`: it has a place for what is wrong.
     """

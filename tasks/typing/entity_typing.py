@@ -121,7 +121,7 @@ def check_labels(dataset: Dataset, labels: Sequence[str], where: str) -> None:
 
 
 def left_out(types: Sequence[Sequence[str]], labels: Sequence[str]) -> int:
-    """How many of the examples' types are none of the labels."""
+    """Return how many of the examples' types are none of the labels."""
     return sum(len(set(each) - set(labels)) for each in types)
 
 
@@ -202,7 +202,7 @@ def decode(
 def choices(
     dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
 ) -> Iterator[Choices]:
-    """Whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
+    """Return whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
     scores = np.concatenate(logits)
     is_right = np.concatenate([feature.label for feature in features]) > 0
     yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
@@ -266,5 +266,5 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
 
 
 def prediction_field(record: Record) -> str:
-    """Where a record of predictions has its types."""
+    """Return where a record of predictions has its types."""
     return next((name for name in ("prediction", "y_str") if name in record.values), "labels")

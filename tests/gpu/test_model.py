@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.model.padded import padded
 from model.data.shards import Corpus
 from model.kernels import cross_entropy
 from model.luke.batch import Batch
@@ -23,6 +22,7 @@ from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, shake
+from tests.support.padded import padded
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = ON_GPU

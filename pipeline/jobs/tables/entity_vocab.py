@@ -38,7 +38,7 @@ class Entities:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user wants of the vocabulary.
+    """The user's wishes for the vocabulary.
 
     Attributes:
         given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
@@ -54,13 +54,8 @@ class Choice:
 def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
-    Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known.
-        choice: what the user wants.
-        dump: as the user named it, for errors.
-
-    Raises:
-        ValueError: no entity is left.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. Raises:
+    ValueError: no entity is left.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     links = job.read("ResolveLinks", "links/")
@@ -152,9 +147,7 @@ def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
 def choose_entities(counted: DataFrame, size: int) -> Entities:
     """The vocabulary of the most linked pages; one that no link ends at is no candidate, and is not counted as dropped.
 
-    Args:
-        counted: of `count_links`.
-        size: entities of the vocabulary, the three special ones included.
+    `size` counts the three special entities, too.
     """
     linked = counted.where("link_count > 0")
     top = linked.orderBy(F.desc("link_count"), "title").limit(size - len(SPECIAL_ENTITIES)).collect()

@@ -113,7 +113,7 @@ def select_mentions(links: DataFrame, profile: str) -> DataFrame:
 
 
 def count_anchors(links: DataFrame) -> DataFrame:
-    """How often each mention links to each title: `mention`, `title`, `link_count`, `total_links`."""
+    """Return how often each mention links to each title: `mention`, `title`, `link_count`, `total_links`."""
     pairs = links.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
     totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
     return pairs.join(totals, "mention")
@@ -297,7 +297,7 @@ def group_names(links: pa.Table) -> pa.Table:
 
 
 def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Whether each value is another than the one before it."""
+    """Return whether each value is another than the one before it."""
     if not len(column):
         return np.empty(0, np.bool_)
     return np.append(True, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy())

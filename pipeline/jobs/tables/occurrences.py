@@ -59,7 +59,7 @@ class NameKeys:
         self._shift = _shift(len(self.keys))
 
     def look_up(self, keys: Keys) -> NDArray[np.uint8]:
-        """Whether a name may have each key, and whether one may begin so; a "no" is certain."""
+        """Return whether a name may have each key, and whether one may begin so; a "no" is certain."""
         slots = keys >> self._shift
         return self._table[slots >> np.uint64(2)] >> ((slots & np.uint64(3)) * np.uint64(2)).astype(np.uint8)
 
@@ -80,13 +80,7 @@ class NameKeys:
 def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
     """Write the files of `NameKeys`: `path`.keys and `path`.table.
 
-    Args:
-        path: a local one.
-        batches: the names, each there once; no batch is empty.
-        count: how many names there are.
-
-    Raises:
-        ValueError: two names have the same key.
+    No batch is empty, and each name is there once. Raises: ValueError: two names have the same key.
     """
     keys, filled = np.empty(count, np.uint64), 0
     table = np.zeros(1 << (62 - int(_shift(count))), np.uint8)
@@ -108,7 +102,7 @@ def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
 
 
 def _shift(names: int) -> np.uint64:
-    """How far a key is shifted to be a slot of the table, which has a power of two of them."""
+    """Return how far a key is shifted to be a slot of the table, which has a power of two of them."""
     return np.uint64(64 - max(8, (_SLOTS_PER_NAME * names).bit_length()))
 
 
@@ -133,7 +127,7 @@ def find_keys(texts: Sequence[str], links: Links, known: NameKeys) -> Iterator[t
 
 
 def _cuts(lengths: Positions) -> Iterator[int]:
-    """Where to cut texts of these lengths into pieces that are looked at together."""
+    """Return where to cut texts of these lengths into pieces that are looked at together."""
     size = 0
     for number, length in enumerate(lengths.tolist()):
         if size and size + length > _AT_ONCE:
@@ -211,7 +205,7 @@ class _Texts:
 
 
 def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Whether each position from 0 to the end lies inside a word."""
+    """Return whether each position from 0 to the end lies inside a word."""
     inside = np.zeros(len(kinds) + 1, np.bool_)
     is_word, is_mark = kinds == _WORD, kinds == _MARK
     if is_mark.any():
@@ -229,7 +223,7 @@ def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 @cache
 def _kinds() -> NDArray[np.uint8]:
-    """What each code point is to words."""
+    """Return what each code point is to words."""
     kinds = np.full(_CODE_POINTS, _OTHER, np.uint8)
     for first, last in _ASSIGNED:
         part = "".join(map(chr, range(first, last)))

@@ -13,13 +13,7 @@ from pipeline.jobs.spark_parts import SparkJob, keep
 def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
     """Write the table `titles`.
 
-    Args:
-        job: reads ExtractPages.
-        profile: `paper` follows one redirect only.
-        dump: as the user named it, for errors.
-
-    Raises:
-        ValueError: a page is there twice.
+    It reads ExtractPages. Profile `paper` follows one redirect only. Raises: ValueError: a page is there twice.
     """
     pages, redirects = job.read("ExtractPages", "pages/"), job.read("ExtractPages", "redirects/")
     if twice := find_duplicate(pages):

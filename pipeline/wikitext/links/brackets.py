@@ -46,7 +46,7 @@ class _Reader:
         self.open: list[_Open] = []
 
     def piece(self, piece: str) -> None:
-        """What stands behind ``[[``."""
+        """Return what stands behind ``[[``."""
         link = _LINK.match(piece)
         if link is None:
             around = _AROUND.match(piece)
@@ -76,7 +76,7 @@ class _Reader:
         self.text(rest)
 
     def label(self, label: str | None, shown: str, *, literal: bool) -> str:
-        """What a link shows; in the label of a link MediaWiki looks for no other."""
+        """Return what a link shows; in the label of a link MediaWiki looks for no other."""
         if not label or is_template(label):
             return shown
         label = plain_label(label.replace("\n", " "))
@@ -108,7 +108,7 @@ class _Reader:
 
 
 def is_template(label: str) -> bool:
-    """Whether a label is only a template, in whose place the title is shown."""
+    """Return whether a label is only a template, in whose place the title is shown."""
     return GONE in label and not label.strip(f"{GONE}{CUT} \n")
 
 

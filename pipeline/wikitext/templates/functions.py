@@ -1,4 +1,4 @@
-"""What templates show that no pattern of parameters says: dates, languages, ships, numbers.
+"""Texts of templates that no pattern of parameters says: dates, languages, ships, numbers.
 
 `FUNCTIONS` has a maker of rules by the name that the data file gives it. A maker takes the names of languages and what
 stands behind its own name in the file. English wikis alone have the templates whose words are English here.

@@ -1,4 +1,4 @@
-"""Which rule a template has in a wiki, by its name."""
+"""The rules of a wiki's templates, by their names."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping

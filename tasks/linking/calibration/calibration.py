@@ -100,14 +100,14 @@ def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
 
 
 def in_contexts(linker: Linker, page: Document) -> bool:
-    """Whether the linker's contexts have read a page of the dump, which is known by its title."""
+    """Return whether the linker's contexts have read a page of the dump, which is known by its title."""
     target = linker.finder.targets.get(page_title(page.id))
     number = target.page_id if target else None
     return linker.contexts is not None and number is not None and linker.contexts.has_read(number)
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
-    """What there is to be told of mentions, and how good the answers are with this certainty.
+    """Return what there is to be told of mentions, and how good the answers are with this certainty.
 
     The calibration error is that of mentions whose page is in the knowledge base; that of all stands beside it.
     """
@@ -187,9 +187,7 @@ def fit_discount(outcomes: Outcomes) -> float:
 def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:
     """The threshold of the best F1, the lowest of those: between the last answer that is given and the next.
 
-    Args:
-        probabilities, is_right: (mentions) of the best candidates.
-        known: mentions whose page is in the knowledge base.
+    Of each mention the best candidate counts; `known` mentions have a page in the knowledge base.
     """
     order = np.argsort(-probabilities, kind="stable")
     ranked, right = probabilities[order], is_right[order].cumsum()

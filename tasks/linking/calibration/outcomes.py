@@ -1,4 +1,4 @@
-"""What a linker says of mentions, and what is right: what calibration chooses by."""
+"""A linker's answers to mentions beside the right ones, by which calibration chooses."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -123,7 +123,7 @@ class Outcomes:
 
 
 def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
-    """What the linker says of the mentions of documents, whose own links are not counted.
+    """Return what the linker says of the mentions of documents, whose own links are not counted.
 
     Raises: NothingToLearnError.
     """

@@ -33,8 +33,7 @@ class InputDocument(NamedTuple):
 def find_files(folder: str) -> list[str]:
     """The folder's files of documents, relative to it, in order; names that begin with . or _ are left out.
 
-    Raises:
-        ValueError: there is no such folder, or it has another file, or no file of documents.
+    Raises: ValueError: there is no such folder, or it has another file, or no file of documents.
     """
     wanted = f"wanted files of JSON objects a line ({LINES}) or tables ({TABLE}) with {' and '.join(COLUMNS)}"
     if not os.path.isdir(folder):
@@ -55,8 +54,7 @@ def _is_hidden(name: str) -> bool:
 def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:
     """Cut files into blocks of about so many bytes: ranges of bytes of JSON lines, of row groups of a table.
 
-    Raises:
-        ValueError: a table cannot be read, or lacks a column.
+    Raises: ValueError: a table cannot be read, or lacks a column.
     """
     blocks: list[Block] = []
     for path in paths:

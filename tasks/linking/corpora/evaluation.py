@@ -82,12 +82,6 @@ def build(
     the scores of all methods.
 
     What an earlier attempt has left in the folder is taken over.
-
-    Args:
-        folder: the stage's.
-        linker: with the model.
-        settings: what is asked.
-        progress: is told how many documents of how many are answered, each by each method.
     """
     sets, pages = gold_sets(settings, linker.finder)
     # In a damaged dump another page may have the title of one that is held out.
@@ -123,14 +117,14 @@ def build(
 
 
 def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
-    """How many documents are not asked, by reason."""
+    """Return how many documents are not asked, by reason."""
     return {
         "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
         "documents:of_pages": sum(each.left_out for each in sets),
     }
 
 
-# EvaluationSettings
+# Documents
 
 
 def gold_sets(settings: EvaluationSettings, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
@@ -184,7 +178,7 @@ def with_distinct_ids(documents: Sequence[Document], taken: Collection[str], nam
 
 
 def linkers(linker: Linker) -> dict[str, Linker]:
-    """What answers, by method."""
+    """Return what answers, by method."""
     return {
         PRIOR: replace(linker, model=None, contexts=None),
         CONTEXTS: replace(linker, model=None),
@@ -201,7 +195,7 @@ def calibration_file(method: str) -> str:
 def calibrated(
     methods: Mapping[str, Linker], choosing: Sequence[Document], folder: str, tell: Callable[[int], None]
 ) -> dict[str, Linker]:
-    """What answers, whatever the probability, with the certainty that these pages choose; none where they tell nothing.
+    """Return linkers that always answer, with the certainty that these pages choose; none where they tell nothing.
 
     The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Globally
     the weights are those of the local way.

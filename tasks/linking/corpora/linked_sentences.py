@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 class Choice(NamedTuple):
-    """Which sentences are taken.
+    """The choice of sentences.
 
     Attributes:
         share: of the pages that are held out.
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
 
 class Skipped(Exception):
-    """Why a sentence is not taken."""
+    """The reason why a sentence is not taken."""
 
 
 def build(
@@ -59,19 +59,9 @@ def build(
 ) -> storage.Result:
     """Write the three files; hashes choose the sentences and order them.
 
-    Half of those of held-out pages are dev, the others test. As many pages with links are read as sentences are wanted,
-    which bounds the time; their sentences are held in memory, some 300 bytes each.
-
-    Args:
-        paragraphs: files of that table.
-        folder: the stage's.
-        language: of the wiki.
-        choice: how many sentences of held-out pages and of others.
-        pages: how many the dump has.
-        progress: is told how many pages of how many are read.
-
-    Raises:
-        ValueError: a file would have none.
+    Half of those of held-out pages are dev, the others test. As many pages with links are read as sentences are
+    wanted, which bounds the time; their sentences are held in memory, some 300 bytes each. Raises: ValueError: a
+    file would have none.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
     is_apart = are_held_out(linked, choice.share)
@@ -129,7 +119,7 @@ def lines_of(text: str, links: Sequence[Span], language: str, drops: Counter[str
 
 
 def has_capital(text: str) -> bool:
-    """Whether a letter in it is a capital, wherever: of l'Académie and iPhone, too."""
+    """Return whether a letter in it is a capital, wherever: of l'Académie and iPhone, too."""
     return any(map(str.isupper, text))
 
 

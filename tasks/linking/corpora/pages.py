@@ -45,15 +45,6 @@ def build(
 
     Their number is bounded, so one process reads the files of paragraphs twice: to choose the pages, for which it
     holds 17 bytes a page, and to write them, for which it holds a page.
-
-    Args:
-        paragraphs: files of that table.
-        folder: the stage's.
-        targets: what titles lead to.
-        share: of the pages that are held out.
-        pages: how many the dump has.
-        most: documents at most.
-        progress: is told how many pages of how many are read.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
     held_out = linked[are_held_out(linked, share)]
@@ -80,7 +71,7 @@ def build(
 
 
 def ended(targets: Targets, title: str) -> str | None:
-    """Where a link to a title ends."""
+    """Return where a link to a title ends."""
     target = targets.get(title)
     return target.title if target else None
 
@@ -100,7 +91,7 @@ def linked_pages(path: str) -> Iterator[int]:
 
 
 def are_held_out(pages: Integers, share: float) -> NDArray[np.bool_]:
-    """Whether pretraining never sees each page."""
+    """Return whether pretraining never sees each page."""
     return np.fromiter((is_held_out(page, share) for page in pages.tolist()), np.bool_, len(pages))
 
 
@@ -123,13 +114,7 @@ def read_pages(path: str, wanted: pa.Array) -> Iterator[tuple[int, str, Iterator
 
 
 def document_of(title: str, paragraphs: Iterator[dict[str, Any]], resolve: Resolve) -> tuple[Document, int]:
-    """A page's document, whose id is the page's title, and how many of its links end nowhere.
-
-    Args:
-        title: of the page.
-        paragraphs: `text`, and `links` of `start`, `end` and `target`.
-        resolve: where links end.
-    """
+    """A page's document, whose id is the page's title, and how many of its links end nowhere."""
     texts, mentions, start, lost = list[str](), list[Mention](), 0, 0
     for each in paragraphs:
         for link in each["links"]:

@@ -1,4 +1,4 @@
-"""What `link` answered to documents, for its scores."""
+"""Answers of `link` to documents, for its scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -32,7 +32,7 @@ class Mention:
 
     @property
     def page(self) -> str | None:
-        """What tells the page: the QID or, where there is none, the title; None for a mention of no page."""
+        """Return what tells the page: the QID or, where there is none, the title; None for a mention of no page."""
         return self.qid or (page_title(self.title) if self.title else None)
 
     @property
@@ -64,7 +64,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What is wrong in annotated documents, and left out of them.
+    """Wrong parts of annotated documents, which are left out.
 
     Attributes:
         mentions: where each is, and what is wrong with it.
@@ -88,7 +88,7 @@ def whole_document(where: str, left_out: Skipped | None) -> AbstractContextManag
 
 @contextmanager
 def noted(where: str, errors: Errors | None) -> Iterator[None]:
-    """What is wrong with what stands at `where` is noted in `errors`, and no error, unless they are None."""
+    """Return what is wrong with what stands at `where` is noted in `errors`, and no error, unless they are None."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Documents as JSON objects, in our format, ZELDA's or ELEVANT's, reason apart by their fields."""
+"""Documents as JSON objects, in our format, ZELDA's or ELEVANT's, told apart by their fields."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ QID = re.compile(r"Q[1-9]\d{0,17}")
 
 
 class Format(NamedTuple):
-    """How a record tells its mentions: what stands for each, and the mention of that, in a text of so many characters.
+    """The mentions of a record: the objects that tell them, and the mention of one, in a text of so many characters.
 
     Raises: ValueError naming the field. The first one is for records that cannot be read at all.
     """
@@ -25,7 +25,7 @@ class Format(NamedTuple):
 def read_document(record: Record, number: int, left_out: Skipped | None = None) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
-    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are reason `qid` and `optional`.
+    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
     ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
     `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
     says nothing of mentions.

@@ -1,4 +1,4 @@
-"""A file of documents in any of the formats, reason from its first characters."""
+"""A file of documents in any of the formats, told from its first characters."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document
     """The documents of a file, whose ids differ.
 
     Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, what is
-    wrong is added there, and left out: the mention or, where no other part can be reason, the document.
+    wrong is added there, and left out: the mention or, where no other part can be told, the document.
     """
     documents = list(_read(path, left_out))
     if not documents:

@@ -17,7 +17,7 @@ NEAR = 20  # characters by which a place may be wrong
 
 @dataclass
 class _Annotated:
-    """What the XML says of a document: its line and name, and the line and the fields of each annotation."""
+    """A document in the XML: its line and name, and the line and the fields of each annotation."""
 
     line: int
     name: str
@@ -82,7 +82,7 @@ def _code_points(text: str, units: int) -> int:
 
 
 def _parse(path: Path) -> list[_Annotated]:
-    """What a file of XML says. Raises: ValueError naming the line of what is none, or declares entities."""
+    """Return what a file of XML says. Raises: ValueError naming the line of what is none, or declares entities."""
     documents: list[_Annotated] = []
     open_field: list[str] = []
     parser = expat.ParserCreate()

@@ -1,4 +1,4 @@
-"""Where the pages of a table's wiki are, as far as the table knows."""
+"""Addresses of the pages of a table's wiki, as far as the table knows."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How linked documents are written: lines of JSON, AIDA-CoNLL's columns, a page of HTML, wikitext."""
+"""Formats of linked documents: lines of JSON, AIDA-CoNLL's columns, a page of HTML, wikitext."""
 
 from collections.abc import Mapping
 from typing import Any

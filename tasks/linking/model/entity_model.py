@@ -1,4 +1,4 @@
-"""A pretrained model that is mention for entities: its folder, and its entities for the titles of a mention table."""
+"""A pretrained model that is asked for entities: its folder, and its entities for the titles of a mention table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class EntityModel:
 
     @property
     def room(self) -> int:
-        """How many tokens of a text an input can have."""
+        """Return how many tokens of a text an input can have."""
         return self.max_words - 2
 
     @cached_property
@@ -95,7 +95,7 @@ def load_model(
 
 
 def model_folder(folder: Path) -> Path:
-    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
+    """Return where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
     inner = folder / "model"
     return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
 

@@ -20,7 +20,7 @@ _AT_HAND = 1 << 14  # titles
 
 
 class TitleRows:
-    """What the entity table and the bias of its head would have for a title, (width) and a number."""
+    """Rows that the entity table and the bias of its head would have for titles."""
 
     def __init__(
         self, module: LukeForPretraining, tokenizer: WordTokenizer, known: Sequence[tuple[int, str]]

@@ -49,7 +49,7 @@ class Window:
     own: list[MaskedMention] = field(default_factory=list)
 
     def masked(self, mask_row: int) -> MaskedSequence:
-        """The input: entities at all mentions inside, of which those without an answer are mention for."""
+        """The input: entities at all mentions inside, of which those without an answer are asked for."""
         places = np.array([each.tokens for each in self.inside], np.int64) - self.start + 1
         open_ = set(map(id, self.open()))
         return MaskedSequence(
@@ -104,7 +104,7 @@ def masked_mentions_of(
 
 
 def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
-    """How good a window is that has a mention's first token: tokens on the shorter side, and its length.
+    """Return how good a window is that has a mention's first token: tokens on the shorter side, and its length.
 
     A mention that no window has as a whole is cut at the end of the one that has most of it.
     """

@@ -27,7 +27,7 @@ Link = Callable[[LinkRequest], list[Answer]]
 
 
 class Batches:
-    """What waits to be linked; while some is computed, what comes in the meantime is gathered."""
+    """Requests that wait to be linked: those that come while others are computed are gathered."""
 
     def __init__(self, link: Link, most: int) -> None:
         """Compute with `link` so many documents at once, more only where a single request has them."""
@@ -73,7 +73,7 @@ class Thread:
         threading.Thread(target=self._work, daemon=True).start()
 
     async def run(self, function: Callable[[], Any]) -> Any:
-        """What the function returns; it may raise nothing."""
+        """Return what the function returns; it may raise nothing."""
         result: Future[Any] = Future()
         self._calls.put((function, result))
         return await asyncio.wrap_future(result)
@@ -90,7 +90,7 @@ class Thread:
 
 
 def answers_of(link: Link, requests: Sequence[LinkRequest]) -> list[list[Answer] | Exception]:
-    """What is answered to each request; where all together cannot be answered, each is asked alone."""
+    """Return what is answered to each request; where all together cannot be answered, each is asked alone."""
     records = [record for request in requests for record in request.records]
     try:
         answers = iter(link(LinkRequest(records, any(each.candidates for each in requests))))

@@ -67,7 +67,7 @@ class Response(BaseModel):
 
 
 class Health(BaseModel):
-    """What answers: the table's language, dump and names, and the parts of the linker."""
+    """The parts that answer: the table's language, dump and names, and the parts of the linker."""
 
     status: str
     language: str | None
@@ -79,7 +79,7 @@ class Health(BaseModel):
 
 
 class Problem(BaseModel):
-    """What is wrong, in a line."""
+    """An error, in a line."""
 
     error: str
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from benchmarks.model.padded import padded
 from model.kernels import attention as forms
 from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
@@ -23,6 +22,7 @@ from model.luke.flat import FlatBatch, FlatSequence, flatten
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
 from tests.support.models import TINY, flat_of, random_batch, shake
+from tests.support.padded import padded
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
 

@@ -10,7 +10,7 @@ from model.luke.flat import FlatBatch
 
 
 def padded(batch: FlatBatch, pad_id: int) -> Batch:
-    """Return the same sequences with padding at their ends.
+    """The same sequences with padding at their ends.
 
     `pad_id` is the word id of padding. Labels are -100 where nothing is masked, positions of mentions -1 at padding.
     """
@@ -34,12 +34,12 @@ def padded(batch: FlatBatch, pad_id: int) -> Batch:
 
 
 def labels_at(places: Tensor, labels: Tensor, count: int) -> Tensor:
-    """Return labels (count) of all tokens: these at these places, -100 at the others."""
+    """Labels (count) of all tokens: these at these places, -100 at the others."""
     return labels.new_full((count,), IGNORED).index_copy(0, places.long(), labels)
 
 
 def pad_rows(tokens: Tensor, counts: Tensor, value: int) -> Tensor:
-    """Return tokens of all sequences (tokens, ...), so many of each, as int64 (sequences, longest, ...)."""
+    """Tokens of all sequences (tokens, ...), so many of each, as int64 (sequences, longest, ...)."""
     mask = row_mask(counts)
     rows = tokens.new_full((*mask.shape, *tokens.shape[1:]), value, dtype=torch.int64)
     rows[mask] = tokens.long()
@@ -47,5 +47,5 @@ def pad_rows(tokens: Tensor, counts: Tensor, value: int) -> Tensor:
 
 
 def row_mask(counts: Tensor) -> Tensor:
-    """Return (sequences, longest) bool, True where one of so many tokens of each sequence stands."""
+    """(sequences, longest) bool, True where one of so many tokens of each sequence stands."""
     return count_up(int(counts.max()), like=counts) < counts[:, None]

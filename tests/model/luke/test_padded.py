@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.model.padded import padded
 from model.luke.flat import FlatBatch, FlatSequence, flatten
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, flat_of
+from tests.support.padded import padded
 
 LENGTHS = {
     "different lengths": [(9, 2), (4, 5), (13, 1)],
