@@ -1,10 +1,11 @@
 """Fine-tuned models for transformers: `python -m tasks.export MODEL_DIR OUTPUT`."""
 
 import argparse
-import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from tasks.io.arguments import run
 from tasks.serving.export import export
 
 
@@ -15,10 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("output", type=Path, help="folder to write")
     parser.add_argument("--entity-vocab", type=Path, help="titles of the entities, where the task takes any")
     options = parser.parse_args(arguments)
-    try:
-        export(options.folder, options.output, entity_vocab=options.entity_vocab)
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    run(partial(export, options.folder, options.output, entity_vocab=options.entity_vocab))
     print(f"{options.output}: a model for transformers")
 
 

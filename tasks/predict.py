@@ -1,7 +1,6 @@
 """Answers of a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl`."""
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import OneFolder, positive, stop
+from tasks.io.arguments import OneFolder, positive, run
 from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
@@ -84,18 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
-    try:
-        errors = answer(options)
-    except (ValueError, OSError) as error:
-        stop(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    if status := report_errors(errors, options.on_error):
-        sys.exit(status)
+    run(lambda: report_errors(answer(options), options.on_error))
 
 
 def answer(options: argparse.Namespace) -> Errors:

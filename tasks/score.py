@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.io.arguments import stop
+from tasks.io.arguments import run
 from tasks.ner import task as ner
 from tasks.questions import cloze, extractive
 from tasks.relations import relation_classification
@@ -62,11 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the scores; an error is one line and status 1."""
     values = vars(parser().parse_args(arguments))
     score_files = SCORES[values.pop("task")]
-    try:
+
+    def print_scores() -> None:
         scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
         print(json.dumps(scores, indent=2, ensure_ascii=False), flush=True)
-    except (ValueError, OSError) as error:
-        stop(error)
+
+    run(print_scores)
 
 
 if __name__ == "__main__":

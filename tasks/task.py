@@ -249,7 +249,7 @@ class Task(Protocol[Dataset, Feature]):
     def choices(
         self, dataset: Dataset, features: Sequence[Feature], logits: Sequence[np.ndarray]
     ) -> Iterator[Choices]:
-        """Return what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
+        """Yield what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
 
         Rows without a right alternative are left out.
         """

@@ -56,7 +56,7 @@ def _rebuild(data: bytes, start: int, end: int) -> bytes:
 
 
 def _ends(data: bytes, start: int, limit: int) -> Iterator[int]:
-    """Return where the block from bit `start` on may end, if the next magic (or the data's end) is at bit `limit`.
+    """Yield where the block from bit `start` on may end, if the next magic (or the data's end) is at bit `limit`.
 
     Between a stream's last block and the next stream's first is an end mark, as a rule in the last 64 bytes; where
     those are padding, anywhere.

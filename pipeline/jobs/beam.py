@@ -152,7 +152,7 @@ def _follow_parent() -> None:
 
 
 def check_worker_thread() -> None:
-    """Return whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+    """Check whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
 
     Raises: ValueError: it does not, and a dead worker would be waited for until the end of days.
     """

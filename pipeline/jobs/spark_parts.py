@@ -152,7 +152,7 @@ class SparkJob:
     def _check_rows(
         self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
     ) -> None:
-        """Return whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
+        """Check whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
         count = sum(record.rows[table] for record in found.values())
         observed = done._jdf.queryExecution().observedMetrics().get("rows")
         if observed.isDefined() and observed.get().getLong(0) == count:

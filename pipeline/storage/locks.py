@@ -22,7 +22,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def check(folder: str) -> None:
-    """Return whether files of a folder can be written and locked.
+    """Check whether files of a folder can be written and locked.
 
     Raises: OSError: they cannot be written. ValueError: they cannot be locked.
     """

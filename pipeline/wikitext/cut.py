@@ -109,7 +109,7 @@ def _pieces(text: str, regions: list[Region], position: int, last: int) -> Itera
 
 
 def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """Return what one region drops: itself, and the links inside."""
+    """Count what one region drops: itself, and the links inside."""
     kind = region.kind
     if ":" in kind:
         drops[kind] += 1
@@ -142,7 +142,7 @@ class _Cutter:
         return _outermost(self.regions)
 
     def close_rest(self) -> None:
-        """Return what never ends: a template loses its braces, a table its rows, a file link its line."""
+        """Close what never ends: a template loses its braces, a table its rows, a file link its line."""
         covered = 0
         for left in self.stack:
             if left.kind == "templates":

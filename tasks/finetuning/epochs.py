@@ -195,7 +195,7 @@ def optimizer_of(run: Run) -> Optimizer:
 
 
 def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
-    """Return what is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
+    """Yield what is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(make, first) if first < end else None
         for number in range(first + 1, end + 1):

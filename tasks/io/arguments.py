@@ -1,9 +1,10 @@
 """Shared parts of the tasks' command lines: kinds of arguments, and how they end."""
 
 import argparse
+import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,26 +47,28 @@ def positive(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A number between 0 and 1 from the command line."""
-    value = _number(text)
+    """Return a number between 0 and 1 from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text}: wanted a number from 0 to 1")
     return value
 
 
-def weight(text: str) -> float:
-    """A weight from the command line, 0 or more."""
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 0 or more")
-    return value
-
-
-def _number(text: str) -> float:
+def run(command: Callable[[], int | None]) -> None:
+    """Run a command: its status ends the program, an error does in one line, and an interruption with 130."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
-        return float(text)
-    except ValueError:
-        return -1.0
+        status = command()
+    except (ValueError, OSError) as error:
+        stop(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if status:
+        sys.exit(status)
 
 
 def stop(error: Exception) -> NoReturn:

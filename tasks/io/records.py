@@ -104,7 +104,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
-    """Return the place of each of these records, and its reader: a broken line of JSON is its reader's error alone."""
+    """Yield the place of each of these records, and its reader: a broken line of JSON is its reader's error alone."""
     if is_table(path):
         for shard in shards(path):
             for number, row in enumerate(read_rows(shard), start=1):

@@ -12,11 +12,10 @@
 """
 
 import argparse
-import io
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from tasks.io.arguments import stop
+from tasks.io.arguments import run
 from tasks.linking.commands.calibrate import add_calibrate
 from tasks.linking.commands.link import add_link, add_serve
 from tasks.linking.commands.score import add_convert, add_score
@@ -39,17 +38,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     options = parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
-    run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        status = run(options)
-    except (ValueError, OSError) as error:
-        stop(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    if status:
-        sys.exit(status)
+    run(partial(options.run, options))
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def lines_of(stream: Any) -> Iterator[bytes]:
 
 
 def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> Iterator[list[Given]]:
-    """Return what came within `wait` seconds of the first: at most `size`, and no more once lines have BYTES_AT_ONCE.
+    """Yield what came within `wait` seconds of the first: at most `size`, and no more once lines have BYTES_AT_ONCE.
 
     A thread reads ahead of the caller, by `size` at most. Raises: what reading raised, after all before it.
     """

@@ -202,7 +202,7 @@ def decode(
 def choices(
     dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
 ) -> Iterator[Choices]:
-    """Return whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
+    """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
     scores = np.concatenate(logits)
     is_right = np.concatenate([feature.label for feature in features]) > 0
     yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)

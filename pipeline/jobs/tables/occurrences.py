@@ -127,7 +127,7 @@ def find_keys(texts: Sequence[str], links: Links, known: NameKeys) -> Iterator[t
 
 
 def _cuts(lengths: Positions) -> Iterator[int]:
-    """Return where to cut texts of these lengths into pieces that are looked at together."""
+    """Yield where to cut texts of these lengths into pieces that are looked at together."""
     size = 0
     for number, length in enumerate(lengths.tolist()):
         if size and size + length > _AT_ONCE:

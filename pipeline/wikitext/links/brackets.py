@@ -46,7 +46,7 @@ class _Reader:
         self.open: list[_Open] = []
 
     def piece(self, piece: str) -> None:
-        """Return what stands behind ``[[``."""
+        """Read what stands behind ``[[``."""
         link = _LINK.match(piece)
         if link is None:
             around = _AROUND.match(piece)

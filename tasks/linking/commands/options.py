@@ -34,7 +34,7 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def add_document_errors(command: argparse.ArgumentParser) -> None:
-    """Return what happens to wrong documents."""
+    """Add the treatment of wrong documents."""
     command.add_argument(
         "--on-error",
         choices=("stop", "skip"),
@@ -78,7 +78,7 @@ def add_method(command: argparse.ArgumentParser) -> None:
 
 
 def add_recognition(command: argparse.ArgumentParser) -> None:
-    """Return what finds mentions in place of the table's names."""
+    """Add a model that finds mentions in place of the table's names."""
     command.add_argument(
         "--ner",
         type=Path,
@@ -93,7 +93,7 @@ def add_recognition(command: argparse.ArgumentParser) -> None:
 
 
 def add_certainty(command: argparse.ArgumentParser) -> None:
-    """Return how sure a link has to be."""
+    """Add how sure a link has to be."""
     command.add_argument(
         "--min-link-probability",
         type=share,

@@ -14,7 +14,7 @@ from tasks.linking.scores import score_files
 
 
 def add_score(score: argparse.ArgumentParser) -> None:
-    """Return what is compared, and how."""
+    """Add the options of `score`."""
     score.set_defaults(run=run_score)
     score.add_argument("gold", type=Path, help="documents with titles or QIDs, in any of the formats")
     score.add_argument("predictions", type=Path, help="what link wrote for them")
@@ -34,7 +34,7 @@ def add_score(score: argparse.ArgumentParser) -> None:
 
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
-    """Return what is converted."""
+    """Add the options of `convert`."""
     convert.set_defaults(run=run_convert)
     convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
     add_document_errors(convert)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -81,14 +81,9 @@ class Skipped:
         return [*self.mentions, *self.documents.lines(), *self.answers.lines()]
 
 
-def whole_document(where: str, left_out: Skipped | None) -> AbstractContextManager[None]:
-    """Reads a document: where it cannot be read, and `left_out` is given, that is noted there, and no error."""
-    return noted(where, None if left_out is None else left_out.documents)
-
-
 @contextmanager
 def noted(where: str, errors: Errors | None) -> Iterator[None]:
-    """Return what is wrong with what stands at `where` is noted in `errors`, and no error, unless they are None."""
+    """Note what is wrong with the document at `where` in `errors` instead of raising it, unless they are None."""
     try:
         yield
     except ValueError as error:

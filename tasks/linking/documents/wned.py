@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, whole_document
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, noted
 
 TEXTS = "RawText"
 FIELDS = ("mention", "wikiName", "offset", "length")
@@ -33,7 +33,7 @@ def read_wned(path: Path, left_out: Skipped | None = None) -> Iterator[Document]
     there.
     """
     for each in _parse(path):
-        with whole_document(f"{path}:{each.line}", left_out):
+        with noted(f"{path}:{each.line}", left_out and left_out.documents):
             yield _document(path, each, left_out)
 
 

@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 def add_service(serve: argparse.ArgumentParser) -> None:
-    """Return where the service listens, and what it takes."""
+    """Add where the service listens, and what it takes."""
     serve.add_argument(
         "--host",
         default="127.0.0.1",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.io.arguments import OneFolder, positive, share, weight
+from tasks.io.arguments import OneFolder, positive, share
 
 
 def test_one_folder_is_a_path_and_several_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +24,6 @@ def test_one_folder_is_a_path_and_several_are_named(capsys: pytest.CaptureFixtur
     [
         (positive, {"1": 1, "20": 20}, ["0", "-1", "1.5", "", "x"], "a number, 1 or more"),
         (share, {"0": 0.0, "0.5": 0.5, "1": 1.0}, ["-0.1", "1.1", "nan", "x"], "a number from 0 to 1"),
-        (weight, {"0": 0.0, "2.5": 2.5}, ["-1", "inf", "nan", "x"], "a number, 0 or more"),
     ],
 )
 def test_numbers_are_those_that_are_wanted(
