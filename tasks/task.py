@@ -34,6 +34,8 @@ from tasks.io.records import Record
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
+Logits = Sequence[np.ndarray]
+"""Of each feature."""
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -226,11 +228,7 @@ class Task(Protocol[Dataset, Feature]):
     # Decode
 
     def bias_shift(
-        self,
-        dataset: Dataset,
-        features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
-        labels: Sequence[str],
+        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
     ) -> np.ndarray | None:
         """Return what to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
 
@@ -238,17 +236,11 @@ class Task(Protocol[Dataset, Feature]):
         """
 
     def decode(
-        self,
-        dataset: Dataset,
-        features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
-        labels: Sequence[str],
+        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
     ) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
-    def choices(
-        self, dataset: Dataset, features: Sequence[Feature], logits: Sequence[np.ndarray]
-    ) -> Iterator[Choices]:
+    def choices(self, dataset: Dataset, features: Sequence[Feature], logits: Logits) -> Iterator[Choices]:
         """Yield what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
 
         Rows without a right alternative are left out.
@@ -274,7 +266,7 @@ class Task(Protocol[Dataset, Feature]):
         self,
         dataset: Dataset,
         features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
+        logits: Logits,
         labels: Sequence[str],
         *,
         temperature: float,

@@ -20,7 +20,7 @@ from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, no_annotations, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Logits, no_annotations, presets
 
 PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
@@ -187,7 +187,7 @@ logits = classifier.logits
 
 
 def bias_shift(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> np.ndarray | None:
     """Return what makes the bias of the non-entity class give the best F1, as `best_shift` says."""
     one = np.eye(len(labels), dtype=np.float32)[NO_ENTITY_CLASS]
@@ -199,7 +199,7 @@ def bias_shift(
 
 
 def decode(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> list[list[Span]]:
     """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
     candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
@@ -209,7 +209,7 @@ def decode(
 
 
 def entity_spans(
-    features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> Iterator[tuple[int, Span, np.ndarray]]:
     """The spans that are an entity each by itself: the sentence's number, the span, its logits."""
     for feature, scores in zip(features, logits, strict=True):
@@ -219,9 +219,7 @@ def entity_spans(
             yield feature.sentence, Span(start, end, labels[best[row]]), scores[row]
 
 
-def choices(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits) -> Iterator[Choices]:
     """The class of each span, no entity among them."""
     for start in range(0, len(features), CHOSEN_AT_ONCE):
         scores = np.concatenate(logits[start : start + CHOSEN_AT_ONCE])
@@ -257,7 +255,7 @@ def from_records(records: Sequence[Record]) -> ColumnFile:
 def answers(
     dataset: ColumnFile,
     features: Sequence[SpanFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,

@@ -12,6 +12,7 @@ import numpy as np
 
 from tasks.io.probabilities import rounded, softmax
 from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
+from tasks.task import Logits
 
 N_BEST = 20
 ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -40,7 +41,7 @@ class Candidates(NamedTuple):
         return Answer(self.passage[start:end], start, end, float(self.scores[number]))
 
 
-Find = Callable[[Any, Sequence[Any], Sequence[np.ndarray]], Iterable[Candidates]]
+Find = Callable[[Any, Sequence[Any], Logits], Iterable[Candidates]]
 """A data set, its features and their logits to the candidates of each question."""
 
 
@@ -59,11 +60,7 @@ def ranked(candidates: Candidates, count: int) -> list[int]:
 
 
 def decode(
-    candidates: Find,
-    dataset: Any,
-    features: Sequence[Any],
-    logits: Sequence[np.ndarray],
-    labels: Sequence[str],
+    candidates: Find, dataset: Any, features: Sequence[Any], logits: Logits, labels: Sequence[str]
 ) -> list[tuple[Answer, ...]]:
     """The 20 best answers with texts of their own to each question, of its candidates."""
     return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(dataset, features, logits)]
@@ -162,7 +159,7 @@ def answer_objects(
     candidates: Find,
     dataset: Any,
     features: Sequence[Any],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,

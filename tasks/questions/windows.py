@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from tasks.io.annotations import EntityMention
 from tasks.io.windows import token_spans
-from tasks.questions.annotations import EntityMention
 
 Integers = NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
 from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
-from tasks.task import Features, InputSettings, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
 
 PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
@@ -138,15 +138,13 @@ annotated = no_annotations
 
 
 def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
 ) -> list[str]:
     """The best relation of each example."""
     return [labels[int(row.argmax())] for row in logits]
 
 
-def choices(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
     """The relation of each example, as far as it is a class."""
     gold = np.array([feature.label for feature in features])
     if (gold != IGNORED).any():
@@ -195,7 +193,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
 def answers(
     dataset: Dataset,
     features: Sequence[MarkedFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,

@@ -20,7 +20,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
 
 PRESETS = presets("entity_typing")
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
@@ -193,15 +193,13 @@ annotated = no_annotations
 
 
 def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """The types of each example whose logits are above 0; there may be none."""
     return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
 
 
-def choices(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
     """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
     scores = np.concatenate(logits)
     is_right = np.concatenate([feature.label for feature in features]) > 0
@@ -231,7 +229,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
 def answers(
     dataset: Dataset,
     features: Sequence[MarkedFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,

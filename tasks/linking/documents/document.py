@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 from urllib.parse import unquote
 
 from pipeline.lookup.names import page_title
@@ -62,6 +62,7 @@ class Document:
         return ValueError(f"{self.where}: {message}")
 
 
+@final
 @dataclass(frozen=True)
 class Skipped:
     """Wrong parts of annotated documents, which are left out.

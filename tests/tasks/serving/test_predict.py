@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tasks.finetuning.registry import TASKS
+from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.io.records import read_records
 from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
-from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
 from tests.support.fine_tuned import EXAMPLES, bare, fine_tuned
