@@ -37,11 +37,8 @@ class TruncatedDump(ValueError):
 class _Entry:
     """A place where reading can start.
 
-    Attributes:
-        offset: the first whole byte of the file.
-        bits: how many bits of the byte before it belong to the data, too.
-        position: the place in the data.
-        window: the data before it.
+    The first whole byte is at `offset`; `bits` of the byte before it belong to the data, too. `window` is the data
+    before.
     """
 
     offset: int

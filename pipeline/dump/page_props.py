@@ -33,10 +33,8 @@ _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z
 class PageProps:
     """The rows of one property, in the order of the file; opened as a context.
 
-    Attributes:
-        path: of the file.
-        database: the wiki's name, as the file's head has it; empty where it has none.
-        others: rows of other properties among those that were read.
+    `database` is the wiki's name in the file's head, or empty; `others` counts rows of other properties that were
+    read.
     """
 
     def __init__(self, path: str, wanted: str) -> None:

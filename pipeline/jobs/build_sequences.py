@@ -33,14 +33,8 @@ _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 class Settings:
     """The settings that decide the sequences of a block.
 
-    Attributes:
-        tokenizer: the tokenizer's folder.
-        aliases: file of the titles that lead to entities.
-        language: of the wiki.
-        limits: sizes of sequences.
-        profile: `fixed` or `paper`, as `build_page` has it.
-        splitter: of sentences.
-        held_out: share of pages that pretraining never sees.
+    `aliases` is the file of the titles that lead to entities, `held_out` the share of pages that pretraining never
+    sees.
     """
 
     tokenizer: str

@@ -52,13 +52,8 @@ def part_count(paths: Sequence[str], block_bytes: int) -> int:
 class SparkJob:
     """The work of one stage: the stages that it reads, and the folder that it fills.
 
-    Attributes:
-        session: of this process.
-        inputs: the folder of each stage that is read, by the stage's name.
-        folder: the stage's own.
-        key: digest of all that decides the stage's bytes.
-        parts: number of files of a table; joins and counts use as many partitions.
-        patience: seconds after which a file that one machine has written is seen by all others.
+    `inputs` has the folder of each stage that is read; `key` is the digest of all that decides the stage's bytes. A
+    table has `parts` files, and joins and counts use as many partitions.
     """
 
     session: SparkSession

@@ -61,12 +61,9 @@ def _with_progress(sample: "Sample", progress: Callable[[int, int], None]) -> It
 class Sample:
     """Texts of the paragraphs whose hash of page and number is below a bound, in the corpus's order.
 
-    The bound is the largest at which the texts have no more than the wanted characters. Blocks, files and processes do
-    not matter; a batch of the corpus is held at a time.
-
-    Attributes:
-        paragraphs: how many these are.
-        left_out: how many are not.
+    The bound is the largest at which the texts have no more than the wanted characters. Blocks, files and processes
+    do not matter; a batch of the corpus is held at a time. There are so many `paragraphs`, and so many are
+    `left_out`.
     """
 
     def __init__(self, paths: Sequence[str], characters: int) -> None:

@@ -31,13 +31,8 @@ EXAMPLES = 10
 class Pair:
     """A document with its gold mentions and those that are scored, whose titles went through redirects.
 
-    Attributes:
-        gold: those that are scored; without a title where the dump lacks the page.
-        found: the answers that count.
-        text: of the document.
-        names: the texts of all its gold mentions, which `link` was given.
-        probabilities: of the scored mentions that tell one.
-        without: links of the document's own, which do not count.
+    Of `gold` those are scored, without a title where the dump lacks the page; `names` are the texts of all gold
+    mentions, which `link` was given. Links of the document's own, `without`, do not count.
     """
 
     gold: Sequence[Mention]

@@ -25,10 +25,8 @@ _ENDS_AT_A_PAGE = ("page", "redirect")  # statuses in the table titles
 class Entities:
     """A vocabulary for a corpus.
 
-    Attributes:
-        vocab: the vocabulary.
-        ids: title of each page of the corpus that is one of its entities -> id.
-        drops: pages, or entities, that were left out, by reason.
+    `ids` has the title of each page of the corpus that is one of its entities; `drops` counts pages, or entities,
+    that were left out.
     """
 
     vocab: EntityVocab
@@ -40,10 +38,8 @@ class Entities:
 class Choice:
     """The user's wishes for the vocabulary.
 
-    Attributes:
-        given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
-        size: entities, the three special ones included.
-        missing_pages: whether linked titles without a page can be entities.
+    `given` is a vocabulary to use instead of building one, or empty; then nothing else here matters. With
+    `missing_pages` linked titles without a page can be entities.
     """
 
     given: str

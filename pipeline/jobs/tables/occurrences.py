@@ -141,11 +141,8 @@ def _cuts(lengths: Positions) -> Iterator[int]:
 class _Texts:
     """Texts as one row of code points, each with a separator behind it.
 
-    Attributes:
-        starts: where each text begins.
-        ends: where each ends.
-        kinds: what each code point is to words.
-        bounds: where words, and characters beside them, begin or end: each place that is not inside a word.
+    `kinds` is what each code point is to words; `bounds` are where words, and characters beside them, begin or end:
+    all places that are not inside a word.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:

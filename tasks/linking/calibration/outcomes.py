@@ -22,13 +22,8 @@ class NothingToLearnError(ValueError):
 class Row(NamedTuple):
     """A mention and what a linker says of it.
 
-    Attributes:
-        title: of its page; None: in no knowledge base.
-        candidates: of the mention.
-        shares: of each candidate.
-        contexts: the cosine of each candidate's context with the text; 0 without contexts.
-        coherence: of each candidate with the other mentions; 0 without contexts.
-        is_unknown: whether the model does not know a candidate; of none without a model.
+    The `title` of its page is None where that is in no knowledge base. `contexts` and `coherence` are those of its
+    candidates, 0 without contexts; of some the model may say that they are unknown.
     """
 
     title: str | None

@@ -39,11 +39,8 @@ _PARTS = "parts"  # where they are kept
 class EvaluationSettings(NamedTuple):
     """What is asked.
 
-    Attributes:
-        held_out: file of BuildDocuments.
-        gold: file of annotated documents of the user's.
-        most: how many documents of each file, at most; as many held-out pages choose.
-        leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
+    `held_out` is the file of BuildDocuments, `gold` one of the user's. At most `most` documents of each are asked,
+    and as many held-out pages choose. With `leaves_out_pages` those of `gold` go whose id is the title of a page.
     """
 
     held_out: Path
@@ -56,12 +53,8 @@ class EvaluationSettings(NamedTuple):
 class GoldSet:
     """Documents that are asked.
 
-    Attributes:
-        name: of the file, or that these are held-out pages.
-        documents: in their order; no two of all sets have one id.
-        of: how many there were to choose from.
-        left_out: how many were left out as pages of the dump.
-        is_of_dump: whether they are pages of the table's dump.
+    `name` is that of the file, or says that these are held-out pages; no two documents of all sets have one id.
+    There were `of` to choose from, beside those `left_out` as pages of the dump.
     """
 
     name: str

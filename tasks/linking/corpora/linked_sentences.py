@@ -34,9 +34,7 @@ Span = tuple[int, int]
 class Choice(NamedTuple):
     """The choice of sentences.
 
-    Attributes:
-        share: of the pages that are held out.
-        train, held_out: how many sentences of the others, and of these, at most.
+    `share` of the pages are held out; of these are at most `held_out` sentences, of the others `train`.
     """
 
     share: float

@@ -17,11 +17,8 @@ NO_ENTITY = ("", "NIL", "--NME--", "null")  # titles that mean none, in one form
 class Mention:
     """Characters of a text (half open, in code points), and the page that they name.
 
-    Attributes:
-        start, end: the characters.
-        title: of the page; None where the file names none. Wikidata's label may stand for it where there is a QID.
-        qid: the page's item at Wikidata, such as "Q42"; None where the file names none.
-        optional: whether it is not asked: it need not be found, and an answer to it does not count.
+    The title is None where the file names none; Wikidata's label may stand for it where there is a QID. An optional
+    mention is not asked: it need not be found, and an answer to it does not count.
     """
 
     start: int
@@ -65,13 +62,7 @@ class Document:
 @final
 @dataclass(frozen=True)
 class Skipped:
-    """Wrong parts of annotated documents, which are left out.
-
-    Attributes:
-        mentions: where each is, and what is wrong with it.
-        documents: what is wrong with those that are left out as a whole.
-        answers: what is wrong with answers, which are left out as a whole, too.
-    """
+    """Wrong parts of annotated documents, which are left out. Documents and answers are left out as a whole."""
 
     mentions: list[str] = field(default_factory=list)
     documents: Errors = field(default_factory=Errors)

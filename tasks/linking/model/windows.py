@@ -21,13 +21,9 @@ Floats = NDArray[np.float64]
 class MaskedMention:
     """A mention that has candidates, before and after it is answered.
 
-    Attributes:
-        tokens: its tokens in the document, half open.
-        rows: of its candidates in the model's entity table.
-        unknown: titles of the candidates that have none.
-        log_prior: of its candidates, with what contexts and coherence add.
-        shares: the probability of each candidate, once it is scored.
-        row: the entity that is put in for the mask, once that is decided.
+    `tokens` are those in the document, half open; `rows` are its candidates' in the entity table, and `unknown` has
+    the titles of those without one. `log_prior` has what contexts and coherence add. Once it is scored it has
+    `shares`, and `row` is the entity that is put in for the mask.
     """
 
     tokens: tuple[int, int]
