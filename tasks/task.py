@@ -156,14 +156,10 @@ class Task(Protocol[Dataset, Feature]):
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
     BEGINS_WITHOUT_ENTITIES: bool
     """Whether words begin as if there were no entities with all weights, not only with those that know none."""
-    HAS_TAG_COLUMN: bool
-    """Whether `read` takes a `tag_column`."""
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """How the names of files with predictions end."""
-    FIRST_CLASS: Sequence[str]
-    """What others call the class that must be the first, in small letters; empty where all orders are the same."""
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:

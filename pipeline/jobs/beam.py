@@ -137,11 +137,6 @@ def user_options(options: Sequence[str]) -> list[str]:
     return [f"--runner={name}", *rest]
 
 
-def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
-    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
-        _ = pipeline | beam.Create(list(blocks)) | beam.Reshuffle() | beam.ParDo(work)
-
-
 def _follow_parent() -> None:
     """End at once when the process that started this one is gone."""
     while sys.stdin.readline():
@@ -185,7 +180,9 @@ def main() -> None:
         if not options:
             check_worker_thread()  # Beam's own, of the local runner alone
         options = user_options(options) if options else local_options(spec["processes"])
-        run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)
+        blocks = [Block(**block) for block in spec["blocks"]]
+        with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+            _ = pipeline | beam.Create(blocks) | beam.Reshuffle() | beam.ParDo(RunBlock(spec))
     except ValueError as error:  # on Dask a worker's, too, with Beam's words behind it
         message = str(error).partition(" [while running ")[0]
         storage.write_bytes(error_path(folder, _BEHIND_BLOCKS), message.encode("utf-8", "replace"))

@@ -92,7 +92,11 @@ class PageExtractor:
         with contextlib.ExitStack() as stack:
             writers = {
                 table: stack.enter_context(
-                    storage.parquet_rows(storage.join(folder, path), TABLES[table].schema, writer_of(table))
+                    storage.parquet_rows(
+                        storage.join(folder, path),
+                        TABLES[table].schema,
+                        ParagraphRows if table == "paragraphs" else ParquetRows,
+                    )
                 )
                 for table, path in paths.items()
             }
@@ -147,11 +151,6 @@ def page_rows(
         "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
         "paragraphs": [(page.page_id, title, extraction)],
     }
-
-
-def writer_of(table: str) -> type[ParquetRows]:
-    """Return what writes the rows of a table."""
-    return ParagraphRows if table == "paragraphs" else ParquetRows
 
 
 class ParagraphRows(ParquetRows):

@@ -144,7 +144,9 @@ def prepare(
     if settings.profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)
         if variant.entities and (luke.entities_are_new or task.BEGINS_WITHOUT_ENTITIES):
-            begin_without_entities(task, module, features["train"].items, words.pad_id)
+            train = features["train"].items
+            some = train[:: -(-len(train) // SOME_INPUTS)]  # from all over it
+            hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
     device = str(resolve_device(settings.device))
     run = Run(
         task=task,
@@ -168,7 +170,7 @@ def prepare(
 
 def read_splits(task: Task[Any, Any], data: Path, tag_column: str) -> dict[str, Any]:
     """Return the data sets of a folder. Raises: ValueError for a column of tags where the task has none."""
-    if tag_column and not task.HAS_TAG_COLUMN:
+    if tag_column and task is not TASKS["ner"]:
         raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
     options = {"tag_column": tag_column} if tag_column else {}
     return {split: task.read(split_file(data, split), **options) for split in SPLITS}
@@ -183,14 +185,6 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
     bias = task.starting_bias(train, module.classifier.out_features)
     if bias is not None:
         module.classifier.bias.copy_(torch.from_numpy(bias))
-
-
-def begin_without_entities(
-    task: Task[Any, Any], module: Classifier, train: Sequence[Any], pad_id: int
-) -> None:
-    """Lets words start as if there were no entities, by some inputs from all over train."""
-    some = train[:: -(-len(train) // SOME_INPUTS)]
-    hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)
 
 
 def check_parts(run: Run) -> None:

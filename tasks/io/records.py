@@ -116,9 +116,11 @@ def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
         for record in _array_records(path, text):
             yield record.where, partial(Record, record.where, record.values, record.line)
         return
-    for number, line in filled_lines(text):
-        where = f"{path}:{number}"
-        yield where, partial(parse_line, where, line, number)
+    # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield where, partial(parse_line, where, line, number)
 
 
 def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = False) -> str:
@@ -219,12 +221,6 @@ def _place(path: Path, error: Exception, line: int = 0) -> str:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
-
-
-def filled_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
-    # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
 def _array_records(path: Path, text: str) -> Iterator[Record]:

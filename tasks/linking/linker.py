@@ -163,7 +163,8 @@ class Linker:
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
-        is_sure = best is not None and link_of(of_each[best], name) >= least
+        is_link = 1.0 if name is None else name.probability  # a mention that was given is one
+        is_sure = best is not None and of_each[best] * is_link >= least
         chosen = found.items[best] if best is not None and is_sure else None
         self.unsure[found.step] += best is not None and not is_sure
         answer: Answer = {
@@ -225,8 +226,3 @@ def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
         {name: value for name, value in each.items() if name != "candidates"} | answer
         for each, answer in zip(given, answers, strict=True)
     ]
-
-
-def link_of(probability: float, name: DetectedMention | None) -> float:
-    """Return how probable a link to a page is: a given mention is a link, and a name that was found is one at times."""
-    return probability if name is None else probability * name.probability

@@ -24,9 +24,7 @@ ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained enti
 DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None
 
 

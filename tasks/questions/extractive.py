@@ -24,9 +24,7 @@ WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"
 
 

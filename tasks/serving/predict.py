@@ -31,6 +31,7 @@ from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import Annotate
 from tasks.io.records import Record
 from tasks.markers import marker_ids
+from tasks.ner import task as ner
 from tasks.task import Classifier, InputSettings, Task
 
 logger = logging.getLogger(__name__)
@@ -155,7 +156,8 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     else:
         titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
         keep_entities(luke, vocabulary, titles, str(folder))
-    order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
+    first = ner.FIRST_CLASS if task is TASKS["ner"] else ()
+    order = class_order(fine_tuned.labels, first, str(folder))
     module = task.head(luke, len(order), entities=True)
     head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
     load_strictly(module.classifier, head, source=str(folder), optional=set())

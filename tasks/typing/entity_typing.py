@@ -29,9 +29,7 @@ ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".jsonl"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityClassification"
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",

@@ -36,7 +36,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     titles = job.read("ResolveRedirects", "titles/")
     paths = job.paths("ExtractPages", "paragraphs/")
     counted = keep(count_words(job.session, paths, held_out))
-    files = contexts.write_words(job.folder, words_in_order(counted))
+    known = counted.where("paragraphs > 1").orderBy("word").toLocalIterator()
+    files = contexts.write_words(job.folder, ((row["word"], row["paragraphs"]) for row in known))
 
     paragraphs = keep(number_paragraphs(job.session, paths, job.folder, held_out))
     total = paragraphs.count()
@@ -94,12 +95,6 @@ def count_words(session: SparkSession, paths: Sequence[str], held_out: float) ->
     counted = pa.schema([("word", pa.string()), ("n", pa.int64())])
     found = scan(session, paths, count, "word string, n long")
     return found.groupBy("word").agg(F.sum("n").alias("paragraphs"))
-
-
-def words_in_order(counted: DataFrame) -> Iterator[tuple[str, int]]:
-    """The words that several paragraphs have, and how many do."""
-    known = counted.where("paragraphs > 1").orderBy("word")
-    return ((row["word"], row["paragraphs"]) for row in known.toLocalIterator())
 
 
 def number_paragraphs(session: SparkSession, paths: Sequence[str], folder: str, held_out: float) -> DataFrame:

@@ -68,7 +68,8 @@ def calibrate(
         weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
     linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
     outcomes = observe(linker, documents, own, at_once)
-    temperature = at_best(*outcomes.reached().choices())
+    reached = outcomes.reached()
+    temperature = fit_temperature(lambda: [reached.choices()]) if len(reached.sizes) else 1.0
     known = outcomes.only(outcomes.is_known)
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
     if min_probability is None:
@@ -161,13 +162,6 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         coherence_weight=round(start.coherence_weight * found.get("coherence", prior) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
-
-
-def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
-    """The likeliest temperature; 1 where there are no mentions."""
-    if not len(scores):
-        return UNCALIBRATED.temperature
-    return fit_temperature(lambda: [(scores, is_right)])
 
 
 def fit_discount(outcomes: Outcomes) -> float:
