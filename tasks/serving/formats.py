@@ -267,14 +267,20 @@ def section(place: Place, content: str) -> str:
 
 def marked(document: Document, classes: Mapping[str, str]) -> str:
     """The text with its entities marked; all that was given or predicted is escaped."""
-    parts, last = [], 0
+    spans = []
     for entity in document.entities:
         start, end, label = entity["start"], entity["end"], entity["label"]
         name, title = html.escape(label), html.escape(likelihood(entity))
         inside = html.escape(document.text[start:end])
-        parts += [
-            html.escape(document.text[last:start]),
-            f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>',
-        ]
+        mark = f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>'
+        spans.append((start, end, mark))
+    return replaced(document.text, spans, html.escape)
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int, str]], escape: Callable[[str], str]) -> str:
+    """Return the text with spans (half open, from left to right) replaced by what is given, and all else escaped."""
+    parts, last = [], 0
+    for start, end, new in spans:
+        parts += [escape(text[last:start]), new]
         last = end
-    return "".join([*parts, html.escape(document.text[last:])])
+    return "".join([*parts, escape(text[last:])])
