@@ -2,5 +2,4 @@
 
 service   requests, answers and limits
 batching  requests that are answered together
-schema    the service as OpenAPI describes it
 """

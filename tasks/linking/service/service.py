@@ -27,6 +27,20 @@ MOST_BYTES, MOST_DOCUMENTS, MOST_REQUESTS = 1 << 20, 64, 64
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 READING = 20.0  # seconds that a request's body may take
 FIELDS = ("documents", "candidates")
+EXAMPLE = {"documents": [{"id": "a", "text": "He rode from China to Athens."}], "candidates": False}
+# For programs and people, on the page of OpenAPI.
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The documents with their `mentions`: `mention`, `start`, `end`, `title`, `page_id`, `qid`, "
+        "`entity_id`, `probability`, `link_probability` and `step`; of a model of entity recognition also `label` and "
+        "`label_probability`; where they are asked for, `candidates`"
+    },
+    400: {"description": "The request is wrong, as `error` says"},
+    408: {"description": "The request did not come in time"},
+    413: {"description": "The request is too long, or has too many documents"},
+    500: {"description": "The service failed"},
+    503: {"description": "Too many requests are being answered, or the service ends"},
+}
 
 
 @dataclass(frozen=True)
@@ -92,8 +106,6 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    from tasks.linking.service import schema
-
     batches = Batches(lambda request: link(linker, request), limits.at_once)
     open_requests = 0
 
@@ -108,9 +120,11 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
         docs_url="/docs" if docs else None, redoc_url=None,
     )  # fmt: skip
 
-    responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
+    # The service reads the body by itself, within its limits.
+    content = {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}}
+    body = {"requestBody": {"required": True, "content": content}}
 
-    @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
+    @app.post("/link", openapi_extra=body, responses=RESPONSES, summary="Link documents")
     async def post_link(request: Request) -> JSONResponse:
         nonlocal open_requests
         if open_requests >= limits.requests:
@@ -128,7 +142,7 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
         documents = [{**each.values, **answer} for each, answer in zip(links.records, answers, strict=True)]
         return JSONResponse({"documents": documents})
 
-    @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
+    @app.get("/health", summary="Whether it answers, and by what parts")
     async def get_health() -> JSONResponse:
         return JSONResponse(health(linker))
 

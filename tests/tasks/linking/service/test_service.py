@@ -202,12 +202,10 @@ def test_the_service_describes_itself(client: TestClient, linker: Linker) -> Non
     example = link["requestBody"]["content"]["application/json"]["example"]
     assert client.post("/link", json=example).status_code == 200
     assert {"200", "400", "408", "413", "500", "503"} == link["responses"].keys()
-    schemas = made["components"]["schemas"]
-    assert link["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/Response")
     request = {"documents": [{"text": "ab"}], "candidates": True}
     [found] = client.post("/link", json=request).json()["documents"][0]["mentions"]
-    assert found.keys() <= schemas["Mention"]["properties"].keys()
-    assert found["candidates"][0].keys() == schemas["Candidate"]["properties"].keys()
+    described = link["responses"]["200"]["description"]
+    assert all(f"`{name}`" in described for name in found)
     assert "http" not in json.dumps(made)
     with TestClient(make_app(linker, LIMITS, docs=True)) as with_page:
         page = with_page.get("/docs").text
