@@ -1,11 +1,4 @@
-"""Scores without a model: `python -m tasks.score TASK GOLD PREDICTIONS` prints JSON.
-
-ner: both files have the same words, each in one of the formats that FineTune reads, as its predictions do.
-entity_typing: a file of Open Entity, and the same examples with their types in `prediction`, `labels` or `y_str`.
-relation_classification: a file of TACRED or SemEval, and the same examples with `prediction` or `relation`.
-cloze_qa: a file of ReCoRD, and answers by question id, in ReCoRD's own layout or SuperGLUE's.
-extractive_qa: a file of SQuAD 1.1, and a JSON object of answers by question id.
-"""
+"""Scores without a model: `python -m tasks.score TASK GOLD PREDICTIONS` prints JSON."""
 
 import argparse
 import json

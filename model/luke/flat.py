@@ -46,61 +46,40 @@ class Shape:
         return (*of_words, *[self.entities] * 3, offsets, self.masked_entities, self.masked_entities)
 
 
+class Part:
+    """A part of a flat batch's numbers, by its place among all of them."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __get__(self, batch: "FlatBatch", owner: type) -> Tensor:
+        return batch.fields[self.place]
+
+
 @dataclass(frozen=True, eq=False)
 class FlatBatch:
     """A micro-batch: words of all sequences, then entities of all sequences, without padding.
 
-    `numbers` is int32 and holds, one after the other, what the properties name. Masked tokens are named by their
+    `numbers` is int32 and holds, one after the other, what the parts name. Masked tokens are named by their
     place in the packed tensor, in which entities come after all words; labels are those of masked tokens alone.
     """
 
     numbers: Tensor
     shape: Shape
 
+    word_ids = Part(0)  # (words)
+    masked_words = Part(2)  # (masked words) places in the packed tensor
+    word_labels = Part(3)  # (masked words) ids
+    entity_ids = Part(4)  # (entities)
+    mention_starts = Part(5)  # (entities) the first word of each mention, counted in its own sequence
+    mention_lengths = Part(6)  # (entities) words of each mention
+    masked_entities = Part(8)  # (masked entities) places in the packed tensor
+    entity_labels = Part(9)  # (masked entities) ids
+
     @functools.cached_property
     def fields(self) -> tuple[Tensor, ...]:
         """The parts of `numbers`."""
         return self.numbers.split(self.shape.sizes)
-
-    @property
-    def word_ids(self) -> Tensor:
-        """(words) ids."""
-        return self.fields[0]
-
-    @property
-    def masked_words(self) -> Tensor:
-        """(masked words) places in the packed tensor."""
-        return self.fields[2]
-
-    @property
-    def word_labels(self) -> Tensor:
-        """(masked words) ids."""
-        return self.fields[3]
-
-    @property
-    def entity_ids(self) -> Tensor:
-        """(entities) ids."""
-        return self.fields[4]
-
-    @property
-    def mention_starts(self) -> Tensor:
-        """(entities) the first word of each mention, counted in its own sequence."""
-        return self.fields[5]
-
-    @property
-    def mention_lengths(self) -> Tensor:
-        """(entities) words of each mention."""
-        return self.fields[6]
-
-    @property
-    def masked_entities(self) -> Tensor:
-        """(masked entities) places in the packed tensor."""
-        return self.fields[8]
-
-    @property
-    def entity_labels(self) -> Tensor:
-        """(masked entities) ids."""
-        return self.fields[9]
 
     @functools.cached_property
     def layout(self) -> Packed:

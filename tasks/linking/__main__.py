@@ -1,14 +1,6 @@
 """Entity linking: `python -m tasks.linking link`, `serve`, `score`, `calibrate` and `convert`.
 
-    python -m tasks.linking link --mentions DIR --model DIR < text
-    python -m tasks.linking serve --mentions DIR --model DIR
-    python -m tasks.linking score GOLD PREDICTIONS --mentions DIR
-    python -m tasks.linking calibrate --documents FILE --mentions DIR --model DIR --output calibration.json
-    python -m tasks.linking convert FILE > documents.jsonl
-
-`link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`; with `--ner` also `label` and
-`label_probability`. Places are code points, ends are excluded.
+docs/reference/tasks.md has the formats of documents and answers.
 """
 
 import argparse

@@ -1,12 +1,4 @@
-"""Asks a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl` answers line by line in JSON.
-
-Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
-also take the fields of their data sets, without the labels. Entity recognition: {"text"}, with "sentences":
-[[start, end], ...] where these are not its lines, or {"words"}. Cloze-style question answering: {"question" with
-@placeholder, "text", "entities": [[start, end], ...]}. Extractive question answering: {"question", "text"}, with "page"
-where the text is a Wikipedia page's, and "entities" of the text and "question_entities", each with "start", "end" and
-"entity_id". Places are characters, ends are excluded.
-"""
+"""A fine-tuned model that answers questions; docs/reference/tasks.md has the fields of these and of the answers."""
 
 import logging
 from collections.abc import Mapping, Sequence
