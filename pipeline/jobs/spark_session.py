@@ -68,12 +68,9 @@ def session(
 ) -> SparkSession:
     """Start the Spark session of this process.
 
-    Args:
-        master: a Spark master URL.
-        memory_bytes: bound of the driver's heap (in local mode, of all work).
-        is_short: whether the work takes seconds; then Java does without what pays off in minutes.
-        defaults: further settings. Those of `users_settings` come before them and before our own.
-        wanted: settings that come before all but `FIXED`.
+    `memory_bytes` bound the driver's heap, in local mode that of all work. Where the work `is_short`, Java does
+    without what pays off in minutes. The settings `wanted` come before all but `FIXED`; `defaults` come after those
+    of `users_settings`.
     """
     users = users_settings()
     os.environ.setdefault("PYSPARK_PYTHON", users.get("spark.pyspark.python", sys.executable))

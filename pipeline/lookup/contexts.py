@@ -45,10 +45,7 @@ def words_of(text: str) -> list[str]:
 def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
     """The weight of words: (1 + ln count) * (1 + ln((1 + total) / (1 + paragraphs))).
 
-    Args:
-        counts: how often each stands in a text.
-        paragraphs: how many of a corpus's paragraphs have it.
-        total: how many paragraphs the corpus has.
+    `counts` are those of a text's words, and so many of a corpus's `total` paragraphs have each.
     """
     weights: Floats = (1 + np.log(counts)) * (1 + np.log((1 + total) / (1 + paragraphs)))
     return weights

@@ -43,19 +43,12 @@ class TitleVectors:
 def coherence(
     vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers
 ) -> list[Floats]:
-    """Return how near what a mention may stand for is to what the other mentions of its document may.
+    """Return for each mention how near its candidates are to those of the other mentions of its document.
 
-    Mentions of one name count once, and not for each other.
-
-    Args:
-        vectors: (titles, size).
-        titles: for each mention its candidates, by their rows in `vectors`.
-        weights: of these candidates, such as their priors.
-        names: (mentions) the number of each mention's name.
-
-    Returns:
-        For each mention the cosine of each candidate's vector with the weighted sum of all candidates of other names,
-        from -1 to 1; 0 where one of them has no length.
+    Mentions of one name count once, and not for each other. `titles` are for each mention its candidates, by their
+    rows in `vectors`, `weights` such as their priors, and `names` the number of each mention's name. This
+    nearness is the cosine of each candidate's vector with the weighted sum of all candidates of other names, from
+    -1 to 1; 0 where one of them has no length.
     """
     sizes = [len(each) for each in titles]
     if not sum(sizes):

@@ -31,13 +31,8 @@ def split(
 ) -> list[tuple[int, int]]:
     """Half-open spans of a text's sentences in code points, without blank edges and empty ones.
 
-    Args:
-        text: a paragraph.
-        language: a wiki's code ("en", "de", ...); for codes that it does not know, `sentencex` uses its general rules.
-        splitter: a name for `find_splitter`.
-        links: spans of the links in it, in order; no sentence ends inside one.
-        profile: `paper` takes what the splitter gives: its false ends stay, and ends inside links.
-
+    For codes that it does not know `sentencex` uses its general rules. No sentence ends inside one of the `links`,
+    spans in order. Profile `paper` takes what the splitter gives: its false ends stay, and ends inside links.
     Raises: ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
     find = find_splitter(splitter)

@@ -57,10 +57,9 @@ class Certainty:
     def probabilities(self, shares: ArrayLike, links: int) -> Floats:
         """The probability of each candidate.
 
-        Args:
-            shares: (candidates) by the softmax at temperature 1 or, without a model, the priors. Where they are less
-                than 1 together, the rest belongs to pages that are no candidates, and stays theirs.
-            links: how many links the mention's text has, as `Candidates` tells it.
+        `shares` are those of the softmax at temperature 1 or, without a model, the priors. Where they are less than
+        1 together, the rest belongs to pages that are no candidates, and stays theirs. `links` are those of the
+        mention's text.
         """
         found = np.asarray(shares, np.float64)
         if self.temperature != 1 and len(found):

@@ -37,11 +37,9 @@ _NAMES_TYPE = "array<struct<mention: string, title: string>>"
 def build(job: SparkJob, *, profile: str) -> storage.Result:
     """Write the tables `mentions`, `page_names` and `targets`, and the look-ups by mention, page and title.
 
-    Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs
-            are known.
-        profile: `fixed` leaves out mentions of more than 100 characters; `paper` those of more than 20 words. It folds
-            case and accents, and counts the pages that hold a mention instead of its occurrences.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs are
+    known. Profile `fixed` leaves out mentions of more than 100 characters; `paper` those of more than 20 words. It
+    folds case and accents, and counts the pages that hold a mention instead of its occurrences.
     """
     pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
     links = select_mentions(links, profile)
@@ -249,9 +247,7 @@ def link_targets(
 def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     """Each page's `names`, those that link to one title from it, and how many are `ambiguous`: link to several.
 
-    Args:
-        links: of `select_mentions`, those of a page one after another.
-        pages: with `page_id`, `title`; here `page`, and of two of one title the one with the lower id.
+    The links of a page are one after another; of two pages of one title the one with the lower id counts.
     """
 
     def by_page(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -38,14 +38,9 @@ def find_duplicate(pages: DataFrame) -> str | None:
 def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int | None = None) -> DataFrame:
     """Follow every redirect to its end.
 
-    Args:
-        pages: with column `title`.
-        redirects: with columns `source`, `target`.
-        max_hops: give up behind this many hops (profile `paper`: 1); None follows all.
-
-    Returns:
-        One row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the
-        chain ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
+    `redirects` have columns `source` and `target`. At most `max_hops` are followed (profile `paper`: 1). There is
+    one row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the chain
+    ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
     """
     titles = pages.select("title").distinct()
     # A title can be written as a page and as a redirect only in a damaged dump: the page wins.

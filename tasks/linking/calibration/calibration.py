@@ -46,19 +46,12 @@ def calibrate(
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
-    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
-    depend on the answers to the others.
-
-    Args:
-        linker: its certainty is not asked.
-        documents: with titles.
-        own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
-        weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
-        min_probability: the threshold; None: that of the best F1.
-        at_once: so many documents are scored together.
-
-    Raises: NothingToLearnError; ValueError where the contexts have read the documents.
+    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since
+    there scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's
+    scores depend on the answers to the others. The linker's own certainty is not asked. With `own_links` the
+    documents are pages of the table's dump, whose links are taken out of the candidates. `weights` may come from the
+    same model in the other mode; None: they are chosen, as is the threshold. Raises: NothingToLearnError; ValueError
+    where the contexts have read the documents.
     """
     if own_links:
         check_held_out(linker, documents)

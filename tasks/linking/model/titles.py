@@ -27,11 +27,8 @@ class TitleRows:
     ) -> None:
         """Fit the map by ridge regression.
 
-        Args:
-            module: the model.
-            tokenizer: of its words.
-            known: rows of its entity table with the entities' titles, the rarest last. The rarer half counts, and of
-                that the last `MOST`: pages that a model does not know are rare, too.
+        `known` are rows of its entity table with titles, the rarest last. The rarer half counts, and of that the
+        last `MOST`: pages that a model does not know are rare, too.
         """
         head, table = module.heads[ENTITY_LOSS]
         self._words, self._tokenizer = module.luke.word_embeddings.token, tokenizer
