@@ -11,7 +11,7 @@ from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import OneFolder, positive, run
+from tasks.io.arguments import positive, run
 from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
@@ -32,7 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     what = "Ask a fine-tuned model; questions come by stdin."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(
-        "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
+        "folder", type=Path, nargs="+", metavar="MODEL_DIR", help="folder of FineTune or of transformers"
     )
     parser.add_argument(
         "--text",
@@ -83,6 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if len(options.folder) > 1:  # as a pattern such as work/fine-tuning-* may give
+        parser.error(f"MODEL_DIR: wanted one folder, found {', '.join(map(str, options.folder))}")
+    [options.folder] = options.folder
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
     run(lambda: report_errors(answer(options), options.on_error))

@@ -72,7 +72,10 @@ class Batch:
 
     def __post_init__(self) -> None:
         check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
-        check_words(self.word_mask)
+        mask = self.word_mask
+        if mask.device.type == "cpu" and not (has_word := mask.any(dim=1)).all():
+            row = int(has_word.int().argmin())  # attention over nothing is not a number
+            raise ValueError(f"word_mask of shape {tuple(mask.shape)} has no word in sequence {row}")
         parts = (self.entity_ids, self.entity_positions, self.entity_mask)
         if any(part is None for part in parts):
             if any(part is not None for part in (*parts, self.entity_labels)):
@@ -118,13 +121,6 @@ def check_tokens(kind: str, ids: Tensor, mask: Tensor, labels: Tensor | None) ->
     check_like(f"{kind}_labels", labels, torch.int64, ids.shape, ids)
     if labels.device.type == "cpu":
         refuse(f"{kind}_labels", labels, (labels != IGNORED) & ~mask, f"{IGNORED} at padding")
-
-
-def check_words(word_mask: Tensor) -> None:
-    """Every sequence has a word: attention over nothing is not a number."""
-    if word_mask.device.type == "cpu" and not (has_word := word_mask.any(dim=1)).all():
-        row = int(has_word.int().argmin())
-        raise ValueError(f"word_mask of shape {tuple(word_mask.shape)} has no word in sequence {row}")
 
 
 def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:

@@ -84,7 +84,8 @@ def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
     if dump.startswith(("http://", "https://")):
         return [Source(os.path.basename(urllib.parse.urlsplit(dump).path) or "dump", dump)]
     wiki, _, date = dump.partition("/")
-    dates = [date] if date else _dates(site, wiki)
+    listing = "" if date else _get(f"{site}/{wiki}/").decode("utf-8", "replace")
+    dates = [date] if date else sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
     for candidate in dates:
         try:
             sources = _finished_files(site, wiki, candidate)
@@ -105,11 +106,6 @@ def _get(url: str) -> bytes:
             return response.read()
     except _BROKEN_OFF as error:
         raise ValueError(f"{url}: {error}; check --dump and the network") from error
-
-
-def _dates(site: str, wiki: str) -> list[str]:
-    listing = _get(f"{site}/{wiki}/").decode("utf-8", "replace")
-    return sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
 
 
 def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:

@@ -100,12 +100,6 @@ class RunBlock(beam.DoFn):
         return record
 
 
-def local_options(processes: int) -> list[str]:
-    """Options of Beam's local runner for this many processes; one runs in memory."""
-    mode = "in_memory" if processes == 1 else "multi_processing"
-    return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
-
-
 def user_options(options: Sequence[str]) -> list[str]:
     """Options for a runner of the user's choice, checked before anything is started.
 
@@ -179,7 +173,10 @@ def main() -> None:
     try:
         if not options:
             check_worker_thread()  # Beam's own, of the local runner alone
-        options = user_options(options) if options else local_options(spec["processes"])
+        processes = spec["processes"]  # one runs in memory
+        mode = "in_memory" if processes == 1 else "multi_processing"
+        local = ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
+        options = user_options(options) if options else local
         blocks = [Block(**block) for block in spec["blocks"]]
         with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
             _ = pipeline | beam.Create(blocks) | beam.Reshuffle() | beam.ParDo(RunBlock(spec))

@@ -214,7 +214,9 @@ def load_pretrained(
         str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
     )
     values = read_fine_tuned(weights)
-    earlier = fine_tuned_task(values, weights) if values else None
+    if values and values["task"] not in TASKS:
+        raise ValueError(f"{weights}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
+    earlier = TASKS[values["task"]] if values else None
     if earlier and earlier is not task:
         remove_word_markers(luke, earlier.WORD_MARKERS)
     has_own = earlier is task
@@ -234,10 +236,3 @@ def load_pretrained(
     if has_own:
         return luke, marker_ids(luke.config, task.WORD_MARKERS)
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
-
-
-def fine_tuned_task(values: Mapping[str, Any], source: Path) -> Task[Any, Any]:
-    """The task that a model was fine-tuned for, by its configuration. Raises: ValueError for one that is unknown."""
-    if values["task"] not in TASKS:
-        raise ValueError(f"{source}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
-    return TASKS[values["task"]]

@@ -4,30 +4,8 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
-
-
-class OneFolder(argparse.Action):
-    """One folder. A pattern such as `work/mentions-*` may stand for several, which are an error that names them."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "nargs": "+", "type": Path})
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        folders = list(values or ())
-        if len(folders) > 1:
-            parser.error(
-                f"{option_string or self.metavar}: wanted one folder, found {', '.join(map(str, folders))}"
-            )
-        setattr(namespace, self.dest, folders[0])
 
 
 def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> None:
@@ -58,23 +36,21 @@ def share(text: str) -> float:
 
 
 def run(command: Callable[[], int | None]) -> None:
-    """Run a command: its status ends the program, an error does in one line, and an interruption with 130."""
+    """Run a command: its status ends the program, an error does in one line, and an interruption with 130.
+
+    Where nobody reads any more it ends without a word.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
         status = command()
+    except BrokenPipeError:
+        # What Python would flush at its end has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (ValueError, OSError) as error:
-        stop(error)
+        sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     if status:
         sys.exit(status)
-
-
-def stop(error: Exception) -> NoReturn:
-    """End with what is wrong; where nobody reads any more, without a word."""
-    if not isinstance(error, BrokenPipeError):
-        sys.exit(f"error: {error}")
-    # What Python would flush at its end has nowhere to go.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)

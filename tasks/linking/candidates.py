@@ -148,7 +148,7 @@ class CandidateFinder:
         return [
             OwnLinks(
                 of_names,
-                {title for title, count in own.items() if self._is_alone(title, links[title] - count)},
+                {title for title, count in own.items() if links[title] == count and self._has_no_page(title)},
             )
             for of_names, own in zip(counts, ends, strict=True)
         ]
@@ -175,9 +175,9 @@ class CandidateFinder:
                     )
         return dict(found)
 
-    def _is_alone(self, title: str, others: int) -> bool:
+    def _has_no_page(self, title: str) -> bool:
         target = self.targets.get(title)
-        return not others and target is not None and target.page_id is None
+        return target is not None and target.page_id is None
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
         for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):

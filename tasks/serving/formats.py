@@ -61,12 +61,13 @@ def json_line(values: Values) -> str:
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def json_answer(place: Place, values: Values) -> str:
-    """The question with its answer; of a file also its name."""
-    return json_line({name: place[name] for name in ("file",) if name in place} | dict(values))
-
-
-JSON_LINES = Format(json_answer, lambda place, error: json_line({"error": error, **place}))
+# The question with its answer; of a file also its name.
+JSON_LINES = Format(
+    lambda place, values: json_line(
+        {name: place[name] for name in ("file",) if name in place} | dict(values)
+    ),
+    lambda place, error: json_line({"error": error, **place}),
+)
 
 
 # Documents with entities

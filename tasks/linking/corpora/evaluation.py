@@ -101,20 +101,16 @@ def build(
         storage.write_bytes(storage.join(folder, name), data)
     shutil.rmtree(parts, ignore_errors=True)
     asked = [document for each in sets for document in each.documents]
-    drops = dropped(sets) | {"documents:in_contexts": len(pages) - len(choosing)}
+    drops = {
+        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
+        "documents:of_pages": sum(each.left_out for each in sets),
+        "documents:in_contexts": len(pages) - len(choosing),
+    }
     return storage.Result(
         tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
         drops=dict(+Counter(drops)),
     )
-
-
-def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
-    """Return how many documents are not asked, by reason."""
-    return {
-        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
-        "documents:of_pages": sum(each.left_out for each in sets),
-    }
 
 
 # Documents

@@ -52,10 +52,15 @@ def build(
     drops = Counter({NO_LINKS: pages - len(linked), NOT_HELD_OUT: len(linked) - len(held_out)})
     drops[OVER_LIMIT] = len(held_out) - len(wanted)
     mentions = 0
+
+    def resolve(name: str) -> str | None:
+        target = targets.get(name)
+        return target.title if target else None
+
     with storage.atomic_output(storage.join(folder, FILE)) as stream:
         found = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
         for number, (page, title, some) in enumerate(found, start=1):
-            document, lost = document_of(title, some, lambda name: ended(targets, name))
+            document, lost = document_of(title, some, resolve)
             drops[NO_TARGET] += lost
             if not document.mentions:
                 drops[NO_LINKS] += 1
@@ -68,12 +73,6 @@ def build(
             progress(number, len(wanted))
     files = (storage.describe(folder, FILE, len(titles)),)
     return storage.Result(files, {HELD_OUT: len(titles), "mentions": mentions}, dict(+drops))
-
-
-def ended(targets: Targets, title: str) -> str | None:
-    """Return where a link to a title ends."""
-    target = targets.get(title)
-    return target.title if target else None
 
 
 # Choosing
