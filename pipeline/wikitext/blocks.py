@@ -33,13 +33,9 @@ _NO_TEXT = f"{GONE}{CUT} \t"
 def split_blocks(text: str) -> str:
     """The source with headings in tags as headings, and with the lines of poems and the terms of lists apart."""
     if _SOME_TAG.search(text):
-        text = _break_poems(_HEADING_TAGS.sub(_heading, text))
+        text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
+        text = _break_poems(text)
     return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
-
-
-def _heading(tags: re.Match[str]) -> str:
-    level = "=" * int(tags[1])
-    return f"\n{level}{tags[2]}{level}\n"
 
 
 def _break_poems(text: str) -> str:

@@ -57,10 +57,14 @@ class Record:
             raise self.error(f"{name} is {shown(value)}; wanted {wanted}")
         return value
 
-    def identifier(self, name: str = "id") -> str:
-        """The value of a field that is a text or a whole number."""
-        number = self.values.get(name)
-        return str(number) if type(number) is int else self.text(name)
+    def identifier(self) -> str:
+        """Return the value of `id`, which is a text or a whole number."""
+        number = self.values.get("id")
+        return str(number) if type(number) is int else self.text("id")
+
+    def first_of(self, *names: str) -> str:
+        """Return the first of these fields that there is, or else the last of them."""
+        return next((name for name in names if name in self.values), names[-1])
 
     def text(self, name: str) -> str:
         value: str = self.field(name, str, "a text")

@@ -77,11 +77,13 @@ class Linker:
         """
         documents = self._documents(records, own or [NO_LINKS] * len(records))
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
-        answers = [self._answers(*pair) for pair in zip(documents, self.shares(documents), strict=True)]
-        return [
-            {"mentions": found if example.detected is not None else kept(record, found)}
-            for record, example, found in zip(records, documents, answers, strict=True)
-        ]
+        answers = []
+        for record, example, shares in zip(records, documents, self.shares(documents), strict=True):
+            names: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
+            rows = zip(example.mentions, example.candidates, shares, names, strict=True)
+            found = [self._answer(example.text, *each) for each in rows]
+            answers.append({"mentions": found if example.detected is not None else kept(record, found)})
+        return answers
 
     def shares(self, documents: Sequence[LinkingExample]) -> "Sequence[Sequence[Floats | list[float]]]":
         """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
@@ -145,11 +147,6 @@ class Linker:
             [DetectedMention(each.start, each.end, each.link_probability) for each in of]
             for of in annotations
         ]
-
-    def _answers(self, example: LinkingExample, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        sources: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
-        rows = zip(example.mentions, example.candidates, shares, sources, strict=True)
-        return [self._answer(example.text, *each) for each in rows]
 
     def _answer(
         self,

@@ -111,7 +111,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
     examples = []
     for number, record in enumerate(records):
         question = filled_text(record, "question")
-        passage = filled_text(record, "text" if "text" in record.values else "context")
+        passage = filled_text(record, record.first_of("text", "context"))
         examples.append(
             Example(
                 id=str(number),

@@ -213,11 +213,9 @@ def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") 
     """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
     gold = read(gold_path).examples
     records, names = records_of(predictions_path), ClassNames(predictions_path)
-    check_same_inputs([example.record for example in gold], records, ("relation", "prediction"))
-    predicted = [
-        relation_of(record, names, "prediction" if "prediction" in record.values else "relation")
-        for record in records
-    ]
+    fields = ("prediction", "relation")
+    check_same_inputs([example.record for example in gold], records, fields)
+    predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
     relations = [example.relation for example in gold]
     chosen = negative_label(sorted({*relations, *predicted}), negative)
     return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}

@@ -76,7 +76,7 @@ def parse(record: Record, names: ClassNames | None) -> Example:
         text, start = f"{left} {mention} {right}", len(left) + 1
         span = record.span("mention_span", [start, start + len(mention)], len(text), "characters")
     else:
-        text = record.text("text" if "text" in record.values else "sent")
+        text = record.text(record.first_of("text", "sent"))
         ends = [record.field(side, int, "a character's number") for side in ("start", "end")]
         span = record.span("start, end", ends, len(text), "characters")
     check_mention(record, "start, end", text, span)
@@ -251,16 +251,12 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
     """
     dataset = read(gold_path)
     records = read_records(predictions_path)
-    check_same_inputs([each.record for each in dataset.examples], records, ("labels", "y_str", "prediction"))
+    fields = ("prediction", "y_str", "labels")
+    check_same_inputs([each.record for each in dataset.examples], records, fields)
     names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
     check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
     gold = [example.types for example in dataset.examples]
     numbered = ClassNames(predictions_path)
-    predicted = [types_of(record, prediction_field(record), numbered) for record in records]
+    predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
     others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
     return {"labels_left_out": others, **type_scores(gold, predicted, names)}
-
-
-def prediction_field(record: Record) -> str:
-    """Return where a record of predictions has its types."""
-    return next((name for name in ("prediction", "y_str") if name in record.values), "labels")

@@ -68,22 +68,19 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     else:
         entities = choose_entities(counted, choice.size)
         if not entities.ids:
-            raise ValueError(f"--dump {dump}: {_why_empty(entities.drops)}")
+            left_out = {reason: count for reason, count in entities.drops.items() if count}
+            raise ValueError(
+                f"--dump {dump}: no entity is left, all were dropped: {left_out}"
+                if left_out
+                else f"--dump {dump}: no link ends at one of its articles, so there is no entity to learn; take more "
+                "of the dump, or let titles without a page be entities (--missing-pages in)"
+            )
     qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
     entities = replace(entities, vocab=with_qids(entities.vocab, qids))
     files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
     facts["links_in_vocab"] = sum(entities.vocab.link_counts)
     rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
     return storage.Result(tuple(files), rows, +Counter(entities.drops), facts)
-
-
-def _why_empty(drops: Mapping[str, int]) -> str:
-    if left_out := {reason: count for reason, count in drops.items() if count}:
-        return f"no entity is left, all were dropped: {left_out}"
-    return (
-        "no link ends at one of its articles, so there is no entity to learn; take more of the dump, or let titles "
-        "without a page be entities (--missing-pages in)"
-    )
 
 
 def count_links(

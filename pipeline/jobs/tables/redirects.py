@@ -16,8 +16,9 @@ def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
     It reads ExtractPages. Profile `paper` follows one redirect only. Raises: ValueError: a page is there twice.
     """
     pages, redirects = job.read("ExtractPages", "pages/"), job.read("ExtractPages", "redirects/")
-    if twice := find_duplicate(pages):
-        raise ValueError(f"--dump {dump}: holds the page {twice!r} twice; do its parts overlap?")
+    counted = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
+    if twice := counted.where(F.col("n") > 1).orderBy("page_id").first():
+        raise ValueError(f"--dump {dump}: holds the page {twice['title']!r} twice; do its parts overlap?")
     titles = keep(resolve_redirects(pages, redirects, max_hops=1 if profile == "paper" else None))
     blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title", order=["title"])
     statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
@@ -26,13 +27,6 @@ def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
     used = result.rows["titles"] - statuses.get("page", 0)
     shadowed = job.manifest("ExtractPages").rows["redirects"] - used
     return replace(result, drops=+Counter({"redirects:shadowed": shadowed}), facts={"statuses": statuses})
-
-
-def find_duplicate(pages: DataFrame) -> str | None:
-    """The title of a page that is there twice, or None."""
-    twice = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
-    found = twice.where(F.col("n") > 1).orderBy("page_id").first()
-    return None if found is None else str(found["title"])
 
 
 def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int | None = None) -> DataFrame:

@@ -58,17 +58,13 @@ def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:
     """
     blocks: list[Block] = []
     for path in paths:
-        ranges = _groups(path, block_bytes) if path.endswith(TABLE) else _bytes(path, block_bytes)
+        size = storage.file_size(path) or 0
+        pieces = [(start, min(size, start + block_bytes)) for start in range(0, size, block_bytes)]
+        ranges = _groups(path, block_bytes) if path.endswith(TABLE) else pieces
         blocks += [
             Block(number, path, start, end) for number, (start, end) in enumerate(ranges, start=len(blocks))
         ]
     return blocks
-
-
-def _bytes(path: str, block_bytes: int) -> Iterator[tuple[int, int]]:
-    size = storage.file_size(path) or 0
-    for start in range(0, size, block_bytes):
-        yield start, min(size, start + block_bytes)
 
 
 def _groups(path: str, block_bytes: int) -> Iterator[tuple[int, int]]:

@@ -47,18 +47,13 @@ def build(
     try:
         check_pages(rejected, kept + sum(rejected.values()), max_rejected)
     except ValueError as error:
-        raise ValueError(f"--documents {documents}: {error}{_first_message(folder, result)}") from None
+        rows = _read(folder, result, "rejected", ["message"])
+        first = next((f"; the first: {row['message']}" for row in rows if row["message"]), "")
+        raise ValueError(f"--documents {documents}: {error}{first}") from None
     if not kept:
         raise ValueError(f"--documents {documents}: no document in it")
     _check_ids(folder, result, documents)
     return result
-
-
-def _first_message(folder: str, result: storage.Result) -> str:
-    """Return what the first rejected document says of itself."""
-    rows = _read(folder, result, "rejected", ["message"])
-    message = next((row["message"] for row in rows if row["message"]), "")
-    return f"; the first: {message}" if message else ""
 
 
 def _read(folder: str, result: storage.Result, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
