@@ -114,7 +114,11 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
     sub-words, `fixed` to 16 words. The counts tell how often each of this happened.
     """
     counts: Counter[str] = Counter()
-    gold = [gold_classes(sentence, inputs.labels) for sentence in dataset.sentences]
+    labels = inputs.labels
+    gold = [
+        {(span.start, span.end): labels.index(span.label) for span in each.spans if span.label in labels}
+        for each in dataset.sentences
+    ]
     items: list[SpanFeature] = []
     index, room = 0, inputs.max_words - 2
     for document in dataset.documents:
@@ -131,12 +135,6 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
         counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
         index += len(document.sentences)
     return Features(items, {**counts, **coverage(dataset, inputs.labels, items)})
-
-
-def gold_classes(sentence: Sentence, labels: Sequence[str]) -> dict[tuple[int, int], int]:
-    """The class of each entity of a sentence, as far as its type is among `labels`."""
-    known = [span for span in sentence.spans if span.label in labels]
-    return {(span.start, span.end): labels.index(span.label) for span in known}
 
 
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
@@ -286,9 +284,7 @@ def answers(
     return found
 
 
-def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
-    """The input with the predicted tag as one more column."""
-    return lines_with_tags(dataset, predictions)
+prediction_lines = lines_with_tags
 
 
 def score_files(

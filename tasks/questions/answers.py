@@ -198,11 +198,6 @@ def normalise(text: str) -> str:
     return " ".join(ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
 
 
-def exact_match(predicted: str, gold: str) -> float:
-    """1 where both are the same once they are normalised, else 0."""
-    return float(normalise(predicted) == normalise(gold))
-
-
 def token_f1(predicted: str, gold: str) -> float:
     """F1 over the words of both, normalised, each as often as it is there; 0 where one has none."""
     ours, theirs = normalise(predicted).split(), normalise(gold).split()
@@ -219,7 +214,7 @@ def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str
     sums = {"exact_match": 0.0, "f1": 0.0}
     for name, answers in gold.items():
         if name in predicted:
-            sums["exact_match"] += max(exact_match(predicted[name], answer) for answer in answers)
+            sums["exact_match"] += normalise(predicted[name]) in map(normalise, answers)
             sums["f1"] += max(token_f1(predicted[name], answer) for answer in answers)
     return {
         **{metric: total / len(gold) for metric, total in sums.items()},
