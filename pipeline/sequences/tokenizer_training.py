@@ -62,8 +62,8 @@ class Sample:
     """Texts of the paragraphs whose hash of page and number is below a bound, in the corpus's order.
 
     The bound is the largest at which the texts have no more than the wanted characters. Blocks, files and processes
-    do not matter; a batch of the corpus is held at a time. There are so many `paragraphs`, and so many are
-    `left_out`.
+    do not matter; a batch of the corpus is held at a time. `paragraphs` counts them,
+    and `left_out` the others.
     """
 
     def __init__(self, paths: Sequence[str], characters: int) -> None:

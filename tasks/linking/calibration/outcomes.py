@@ -23,7 +23,7 @@ class Row(NamedTuple):
     """A mention and what a linker says of it.
 
     The `title` of its page is None where that is in no knowledge base. `contexts` and `coherence` are those of its
-    candidates, 0 without contexts; of some the model may say that they are unknown.
+    candidates, 0 without contexts; `is_unknown` says which of them the model does not know.
     """
 
     title: str | None
