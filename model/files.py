@@ -122,17 +122,11 @@ def read_old_tensors(path: Path) -> dict[str, Tensor]:
     return dict(tensors)
 
 
-class Configuration(Protocol):
-    """The content of config.json."""
-
-    def to_json(self) -> str: ...
-
-
 class Configured(Protocol):
-    """A module that knows its configuration."""
+    """A module whose configuration `to_json` writes."""
 
     @property
-    def config(self) -> Configuration: ...
+    def config(self) -> Any: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 

@@ -1,8 +1,9 @@
 """Parameters of a preset, part by part: `python -m model.sizes PRESET`."""
 
+import argparse
 import sys
 
-from model.luke.config import PRESETS, LukeConfig, preset
+from model.luke.config import PRESETS, LukeConfig
 
 
 def parameter_counts(config: LukeConfig) -> dict[str, int]:
@@ -35,14 +36,9 @@ def _part(name: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the parameter count of a preset, a line per part."""
-    if len(arguments) != 1:
-        print(f"usage: python -m model.sizes {'|'.join(PRESETS)}", file=sys.stderr)
-        return 2
-    try:
-        counts = parameter_counts(preset(arguments[0]))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(prog="python -m model.sizes", description="Parameters, part by part.")
+    parser.add_argument("preset", choices=PRESETS)
+    counts = parameter_counts(PRESETS[parser.parse_args(arguments).preset])
     roberta = ("word embeddings", "transformer layers", "word head")
     for part, count in counts.items():
         print(f"{part:<46}{count:>14,}")

@@ -63,15 +63,12 @@ def mark_links(text: str, links: list[Mapping[str, Any]]) -> str:
 
 def describe_row(row: Mapping[str, Any]) -> Iterator[str]:
     """A row, a line each column; a paragraph's links are marked in its text."""
+    shown = {name: _cell(value) for name, value in row.items()}
     if {"text", "links"} <= row.keys():
-        row = {**row, "text": mark_links(row["text"], row["links"]), "links": len(row["links"])}
-        width = max(map(len, row))
-        for name, value in row.items():
-            text = str(value).translate(_UNPRINTABLE) if name == "text" else _cell(value)
-            yield f"  {name:<{width}}  {text}"
-        return
-    width = max(map(len, row))
-    yield from (f"  {name:<{width}}  {_cell(value)}" for name, value in row.items())
+        shown["text"] = mark_links(row["text"], row["links"]).translate(_UNPRINTABLE)
+        shown["links"] = _cell(len(row["links"]))
+    width = max(map(len, shown))
+    yield from (f"  {name:<{width}}  {value}" for name, value in shown.items())
 
 
 def read_table(path: str) -> tuple[pa.Schema, int, Iterator[dict[str, Any]]]:
@@ -122,8 +119,7 @@ def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
 def describe_page(folder: str, page: str) -> Iterator[str]:
     """A page of the extraction, by title or id: its paragraphs under their headings, each link marked.
 
-    Raises:
-        ValueError: the folder holds no such page.
+    Raises: ValueError: the folder holds no such page.
     """
     wanted = pc.field("title") == page
     if page.isdecimal():

@@ -1,11 +1,11 @@
 """Fine-tuned models for transformers: `python -m tasks.export MODEL_DIR OUTPUT`."""
 
 import argparse
-import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from tasks.io.arguments import fine_tuned_folder
+from tasks.io.arguments import fine_tuned_folder, run
 from tasks.serving.export import export
 
 
@@ -29,11 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="entity_vocab.json, if the model takes Wikipedia's entities",
     )
     options = parser.parse_args(arguments)
-    try:
-        folder = fine_tuned_folder(options.folder, options.task)
-        export(folder, options.output, entity_vocab=options.entity_vocab)
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+    run(partial(write, options))
+
+
+def write(options: argparse.Namespace) -> None:
+    """Export what the options name. Raises: ValueError as `export` does."""
+    folder = fine_tuned_folder(options.folder, options.task)
+    export(folder, options.output, entity_vocab=options.entity_vocab)
     print(f"{options.output}: a model for transformers")
 
 

@@ -1,7 +1,6 @@
 """Answers of a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl`."""
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import fine_tuned_folder, positive, stop
+from tasks.io.arguments import fine_tuned_folder, positive, run
 from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
@@ -29,7 +28,7 @@ from tasks.serving.streams import (
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """Return the parser of the command line."""
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(
@@ -95,18 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
-    try:
-        errors = answer(options)
-    except (ValueError, OSError) as error:
-        stop(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    if status := report_errors(errors, options.on_error):
-        sys.exit(status)
+    run(lambda: report_errors(answer(options), options.on_error))
 
 
 def answer(options: argparse.Namespace) -> Errors:

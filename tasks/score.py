@@ -1,11 +1,4 @@
-"""Scores without a model: `python -m tasks.score TASK GOLD PREDICTIONS` prints JSON.
-
-ner: both files have the same words, each in one of the formats that FineTune reads, as its predictions do.
-entity_typing: a file of Open Entity, and the same examples with their types in `prediction`, `labels` or `y_str`.
-relation_classification: a file of TACRED or SemEval, and the same examples with `prediction` or `relation`.
-cloze_qa: a file of ReCoRD, and answers by question id, in ReCoRD's own layout or SuperGLUE's.
-extractive_qa: a file of SQuAD 1.1, and a JSON object of answers by question id.
-"""
+"""Scores without a model: `python -m tasks.score TASK GOLD PREDICTIONS` prints JSON."""
 
 import argparse
 import json
@@ -13,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.io.arguments import stop
+from tasks.io.arguments import run
 from tasks.ner import task as ner
 from tasks.questions import cloze, extractive
 from tasks.relations import relation_classification
@@ -64,11 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the scores; an error is one line and status 1."""
     values = vars(parser().parse_args(arguments))
     score_files = SCORES[values.pop("task")]
-    try:
+
+    def print_scores() -> None:
         scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
         print(json.dumps(scores, indent=2, ensure_ascii=False), flush=True)
-    except (ValueError, OSError) as error:
-        stop(error)
+
+    run(print_scores)
 
 
 if __name__ == "__main__":

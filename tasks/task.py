@@ -1,4 +1,4 @@
-"""The functions of a fine-tuning task, and the hyper-parameters of all of them.
+"""The parts of a fine-tuning task, and the hyper-parameters of all of them.
 
 A task is a module with the names of `Task`. Fine-tuning and serving use it by five verbs:
 
@@ -34,6 +34,8 @@ from tasks.io.records import Record
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
+Logits = Sequence[np.ndarray]
+"""Of each feature."""
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -42,7 +44,7 @@ FeatureOut = TypeVar("FeatureOut", covariant=True)
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """A fine-tuning's settings; the values that all tasks share are the defaults (appendix, Table 12).
+    """The hyper-parameters of fine-tuning; the values that all tasks share are the defaults (appendix, Table 12).
 
     The classifier, which starts at random, may learn faster than the pretrained part:
     `head_learning_rate` is the same as `learning_rate` in the paper. `tokens_per_batch` bounds the words and
@@ -154,14 +156,10 @@ class Task(Protocol[Dataset, Feature]):
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
     BEGINS_WITHOUT_ENTITIES: bool
     """Whether words begin as if there were no entities with all weights, not only with those that know none."""
-    HAS_TAG_COLUMN: bool
-    """Whether `read` takes a `tag_column`."""
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """How the names of files with predictions end."""
-    FIRST_CLASS: Sequence[str]
-    """What others call the class that must be the first, in small letters; empty where all orders are the same."""
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:
@@ -184,7 +182,7 @@ class Task(Protocol[Dataset, Feature]):
         """
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
-        """Counts of the data set, and its format."""
+        """Return what was read: counts and the format that was found."""
 
     def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
         """The classes, in the order of the classifier's rows; `listed` are those of a label file, if any."""
@@ -226,30 +224,20 @@ class Task(Protocol[Dataset, Feature]):
     # Decode
 
     def bias_shift(
-        self,
-        dataset: Dataset,
-        features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
-        labels: Sequence[str],
+        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
     ) -> np.ndarray | None:
-        """The shift of the classifier's bias (labels) after training, by the score of a data set such as dev.
+        """Return what to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
 
         None: nothing, or the task has nothing to choose.
         """
 
     def decode(
-        self,
-        dataset: Dataset,
-        features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
-        labels: Sequence[str],
+        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
     ) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
-    def choices(
-        self, dataset: Dataset, features: Sequence[Feature], logits: Sequence[np.ndarray]
-    ) -> Iterator[Choices]:
-        """The model's decisions, and the right ones: the probabilities of a row are the softmax of its scores.
+    def choices(self, dataset: Dataset, features: Sequence[Feature], logits: Logits) -> Iterator[Choices]:
+        """Yield what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
 
         Rows without a right alternative are left out.
         """
@@ -268,13 +256,13 @@ class Task(Protocol[Dataset, Feature]):
     # Questions of users, and what is written
 
     def from_records(self, records: Sequence[Record]) -> Dataset:
-        """A user's questions, without labels. Raises: ValueError naming the record and its field."""
+        """Return what a user asks about, without labels. Raises: ValueError naming the record and its field."""
 
     def answers(
         self,
         dataset: Dataset,
         features: Sequence[Feature],
-        logits: Sequence[np.ndarray],
+        logits: Logits,
         labels: Sequence[str],
         *,
         temperature: float,

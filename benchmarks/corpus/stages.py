@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from benchmarks.corpus.dumps import Dump
 from benchmarks.harness.measure import Moment, measure
 from benchmarks.harness.workloads import Record, environment
 from pipeline.storage.files import file_sha256
-from pipeline.storage.parquet import sum_lengths
+from pipeline.storage.parquet import read_batches
 
 
 class Stage(NamedTuple):
@@ -102,7 +103,11 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
             "rows": manifests[stage]["rows"],
         }
     paragraphs = map(str, folders["ExtractPages"].glob("paragraphs/*"))
-    records["ExtractPages"]["text_bytes"] = sum_lengths(paragraphs, "text")
+    records["ExtractPages"]["text_bytes"] = sum(
+        pc.sum(pc.binary_length(batch.column(0))).as_py() or 0
+        for path in paragraphs
+        for batch in read_batches(path, ["text"])
+    )
     return records
 
 

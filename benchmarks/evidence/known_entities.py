@@ -8,7 +8,7 @@ Entities are hidden as `model.evaluation` hides them. All known entities compete
 import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +31,27 @@ from pipeline.sequences.commonest import write_commonest
 BATCH = 32
 
 
+@dataclass(frozen=True)
+class Kept(HeldOut):
+    """Some of the held-out sequences: those of these indices, which rise."""
+
+    kept: NDArray[np.int64] = field(kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def shuffled(self) -> list[int]:
+        wanted = {*self.kept.tolist()}
+        return [index for index in super().shuffled() if index in wanted]
+
+
 def beyond(held_out: HeldOut, share: float) -> HeldOut:
     """Return the held-out sequences without those of the first pages, that share of all."""
     pages = np.concatenate([batch.column("page_id").to_numpy() for batch in held_out.corpus.batches])
     kept = np.flatnonzero([not is_held_out(int(page), share) for page in pages])
     if not len(kept):
         raise ValueError(f"--beyond {share}: no held-out page is left; build with a larger --held-out")
-    return replace(held_out, kept=kept)
+    return Kept(held_out.corpus, held_out.training_counts, held_out.commonest, kept=kept)
 
 
 @torch.no_grad()

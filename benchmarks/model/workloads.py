@@ -13,11 +13,12 @@ from model.hf.keys import from_transformers
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig, preset
 from model.luke.encoder import attention_kernel
-from model.luke.flat import FlatBatch, padded
+from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
 from model.pretraining.throughput import work_of
+from tests.support.padded import padded
 
 ENTITIES = 500_000
 OURS, THEIRS = "ours", "transformers"

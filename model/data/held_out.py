@@ -43,15 +43,11 @@ class Commonest:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out sequences, how often training annotates each entity, and the labels of the mention table.
-
-    With `kept` (rising) only those sequences are evaluated.
-    """
+    """Held-out sequences, how often training annotates each entity, and the labels of the mention table."""
 
     corpus: Corpus
     training_counts: Integers  # (entity_vocab_size,)
     commonest: Commonest | None
-    kept: Integers | None = None
 
     @classmethod
     def open(cls, folder: Path, commonest: Path | None = None, *, seen: Integers | None = None) -> "HeldOut":
@@ -64,7 +60,7 @@ class HeldOut:
         return cls(corpus, count_entities(Corpus(folder), seen), labels)
 
     def __len__(self) -> int:
-        return len(self.corpus) if self.kept is None else len(self.kept)
+        return len(self.corpus)
 
     def make_masker(self, *, masks_words: bool = True) -> Masker:
         """Masks that are the same at every evaluation."""
@@ -74,10 +70,9 @@ class HeldOut:
         )
 
     def shuffled(self) -> list[int]:
-        """All sequences, in an order that is always the same."""
-        order = epoch_order(len(self.corpus), seed=SEED, epoch=0)
-        found: list[int] = (order if self.kept is None else order[np.isin(order, self.kept)]).tolist()
-        return found
+        """Return all sequences, in an order that is always the same."""
+        order: list[int] = epoch_order(len(self.corpus), seed=SEED, epoch=0).tolist()
+        return order
 
     def sample(self, count: int) -> list[int]:
         """At most `count` sequences, always the same, from all over the held-out part."""

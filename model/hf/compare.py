@@ -61,7 +61,11 @@ def check(folder: Path) -> tuple[dict[str, float], list[str], str]:
     ours = our_outputs(config, weights, batch, str(folder))
     with_heads = "word_head.bias" in weights
     theirs, absent = their_outputs(folder, values["model_type"], batch, with_heads=with_heads)
-    return {name: largest_difference(ours[name], theirs[name]) for name in theirs}, absent, left_out
+    differences = {
+        name: float((ours[name] - each).abs().max()) if ours[name].shape == each.shape else float("inf")
+        for name, each in theirs.items()
+    }
+    return differences, absent, left_out
 
 
 def read_comparable(folder: Path, values: Mapping[str, Any]) -> tuple[LukeConfig, dict[str, Tensor], str]:
@@ -145,11 +149,6 @@ def run(module: nn.Module, inputs: dict[str, Any]) -> dict[str, Tensor]:
         "entity logits": getattr(output, "entity_logits", None),
     }
     return {name: tensor for name, tensor in named.items() if tensor is not None}
-
-
-def largest_difference(ours: Tensor, theirs: Tensor) -> float:
-    """The largest absolute difference; infinite for tensors of different shapes."""
-    return float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf")
 
 
 def random_batch(config: LukeConfig, *, entities: bool, size: int = 4) -> Batch:

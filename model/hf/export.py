@@ -128,11 +128,7 @@ def exported_tensors(
         ("entity_predictions.bias", entities),
     ):
         state[key] = state[key][torch.tensor(rows)]
-    return with_copies(with_padding_positions(with_queries(state, config), config) | pooler(config))
-
-
-def with_copies(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights under transformers' names with the copies that it has of tied ones."""
+    state = with_padding_positions(with_queries(state, config), config) | pooler(config)
     return state | {copy: state[original].clone() for copy, original in COPIES.items()}
 
 

@@ -72,7 +72,10 @@ class Batch:
 
     def __post_init__(self) -> None:
         check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
-        check_words(self.word_mask)
+        mask = self.word_mask
+        if mask.device.type == "cpu" and not (has_word := mask.any(dim=1)).all():
+            row = int(has_word.int().argmin())  # attention over nothing is not a number
+            raise ValueError(f"word_mask of shape {tuple(mask.shape)} has no word in sequence {row}")
         parts = (self.entity_ids, self.entity_positions, self.entity_mask)
         if any(part is None for part in parts):
             if any(part is not None for part in (*parts, self.entity_labels)):
@@ -111,32 +114,20 @@ def check_tokens(kind: str, ids: Tensor, mask: Tensor, labels: Tensor | None) ->
     """Ids, mask and labels of words or entities (`kind`), each (batch, tokens)."""
     if ids.ndim != 2:
         raise ValueError(f"{kind}_ids has shape {tuple(ids.shape)}, wanted (batch, tokens)")
-    check_type(f"{kind}_ids", ids, torch.int64)
-    check_type(f"{kind}_mask", mask, torch.bool)
-    check_shape(f"{kind}_mask", mask, ids.shape)
-    check_place(f"{kind}_mask", mask, ids)
+    check_like(f"{kind}_ids", ids, torch.int64, ids.shape, ids)
+    check_like(f"{kind}_mask", mask, torch.bool, ids.shape, ids)
     if labels is None:
         return
-    check_type(f"{kind}_labels", labels, torch.int64)
-    check_shape(f"{kind}_labels", labels, ids.shape)
-    check_place(f"{kind}_labels", labels, ids)
+    check_like(f"{kind}_labels", labels, torch.int64, ids.shape, ids)
     if labels.device.type == "cpu":
         refuse(f"{kind}_labels", labels, (labels != IGNORED) & ~mask, f"{IGNORED} at padding")
-
-
-def check_words(word_mask: Tensor) -> None:
-    """Every sequence has a word: attention over nothing is not a number."""
-    if word_mask.device.type == "cpu" and not (has_word := word_mask.any(dim=1)).all():
-        row = int(has_word.int().argmin())
-        raise ValueError(f"word_mask of shape {tuple(word_mask.shape)} has no word in sequence {row}")
 
 
 def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
     """The word positions of entities (batch, entities, mention): real words, at least one for a real entity."""
     name, words = "entity_positions", word_mask.shape[1]
-    check_type(name, positions, torch.int64)
-    check_shape(name, positions, torch.Size([*entity_ids.shape, positions.shape[-1]]))
-    check_place(name, positions, entity_ids)
+    shape = torch.Size([*entity_ids.shape, positions.shape[-1]])
+    check_like(name, positions, torch.int64, shape, entity_ids)
     if len(entity_ids) != len(word_mask):
         raise ValueError(f"entity_ids has {len(entity_ids)} sequences, but word_ids has {len(word_mask)}")
     if positions.device.type != "cpu":
@@ -165,20 +156,12 @@ def check_range(name: str, ids: Tensor | None, rows: int) -> None:
     refuse(name, ids, is_outside, f"0 to {rows - 1}, the rows of the model's table")
 
 
-def check_type(name: str, tensor: Tensor, wanted: torch.dtype) -> None:
-    """The tensor's type is the one wanted."""
-    if tensor.dtype != wanted:
-        raise ValueError(f"{name} has type {tensor.dtype}, wanted {wanted}")
-
-
-def check_shape(name: str, tensor: Tensor, wanted: torch.Size) -> None:
-    """The tensor's shape is the one wanted."""
-    if tensor.shape != wanted:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(wanted)}")
-
-
-def check_place(name: str, tensor: Tensor, ids: Tensor) -> None:
-    """The tensor lies where its ids lie."""
+def check_like(name: str, tensor: Tensor, dtype: torch.dtype, shape: torch.Size, ids: Tensor) -> None:
+    """Raise a ValueError unless the tensor has this type and shape, and lies where its ids lie."""
+    if tensor.dtype != dtype:
+        raise ValueError(f"{name} has type {tensor.dtype}, wanted {dtype}")
+    if tensor.shape != shape:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(shape)}")
     if tensor.device != ids.device:
         raise ValueError(f"{name} is on {tensor.device}, but its ids are on {ids.device}")
 

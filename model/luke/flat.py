@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from model.kernels.packing import Packed, count_up, spread
-from model.luke.batch import IGNORED, Batch, Integers, refuse
-from model.luke.config import PAD_ENTITY, LukeConfig
+from model.luke.batch import Integers, refuse
+from model.luke.config import LukeConfig
 
 
 @dataclass(frozen=True)
@@ -46,61 +46,40 @@ class Shape:
         return (*of_words, *[self.entities] * 3, offsets, self.masked_entities, self.masked_entities)
 
 
+class Part:
+    """A part of a flat batch's numbers, by its place among all of them."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __get__(self, batch: "FlatBatch", owner: type) -> Tensor:
+        return batch.fields[self.place]
+
+
 @dataclass(frozen=True, eq=False)
 class FlatBatch:
     """A micro-batch: words of all sequences, then entities of all sequences, without padding.
 
-    `numbers` is int32 and holds, one after the other, what the properties name. Masked tokens are named by their
+    `numbers` is int32 and holds, one after the other, what the parts name. Masked tokens are named by their
     place in the packed tensor, in which entities come after all words; labels are those of masked tokens alone.
     """
 
     numbers: Tensor
     shape: Shape
 
+    word_ids = Part(0)  # (words)
+    masked_words = Part(2)  # (masked words) places in the packed tensor
+    word_labels = Part(3)  # (masked words) ids
+    entity_ids = Part(4)  # (entities)
+    mention_starts = Part(5)  # (entities) the first word of each mention, counted in its own sequence
+    mention_lengths = Part(6)  # (entities) words of each mention
+    masked_entities = Part(8)  # (masked entities) places in the packed tensor
+    entity_labels = Part(9)  # (masked entities) ids
+
     @functools.cached_property
     def fields(self) -> tuple[Tensor, ...]:
         """The parts of `numbers`."""
         return self.numbers.split(self.shape.sizes)
-
-    @property
-    def word_ids(self) -> Tensor:
-        """(words) ids."""
-        return self.fields[0]
-
-    @property
-    def masked_words(self) -> Tensor:
-        """(masked words) places in the packed tensor."""
-        return self.fields[2]
-
-    @property
-    def word_labels(self) -> Tensor:
-        """(masked words) ids."""
-        return self.fields[3]
-
-    @property
-    def entity_ids(self) -> Tensor:
-        """(entities) ids."""
-        return self.fields[4]
-
-    @property
-    def mention_starts(self) -> Tensor:
-        """(entities) the first word of each mention, counted in its own sequence."""
-        return self.fields[5]
-
-    @property
-    def mention_lengths(self) -> Tensor:
-        """(entities) words of each mention."""
-        return self.fields[6]
-
-    @property
-    def masked_entities(self) -> Tensor:
-        """(masked entities) places in the packed tensor."""
-        return self.fields[8]
-
-    @property
-    def entity_labels(self) -> Tensor:
-        """(masked entities) ids."""
-        return self.fields[9]
 
     @functools.cached_property
     def layout(self) -> Packed:
@@ -153,48 +132,6 @@ class FlatBatch:
         refuse("mention_starts", self.mention_starts, self.mention_starts < 0, "0 or more")
         refuse("mention_lengths", self.mention_lengths, self.mention_lengths < 1, "a word or more")
         refuse("mention_lengths", self.mention_lengths, ends > words, "mentions that end in their sequences")
-
-
-def padded(batch: FlatBatch, pad_id: int) -> Batch:
-    """The same sequences with padding at their ends, for models that take nothing else.
-
-    `pad_id` is the word id of padding. Labels are -100 where nothing is masked, positions of mentions -1 at padding.
-    """
-    shape, numbers = batch.shape, batch.numbers
-    words, entities = torch.tensor(shape.lengths, device=numbers.device).T
-    word_labels = labels_at(batch.masked_words, batch.word_labels, shape.words)
-    of_words = pad_rows(batch.word_ids, words, pad_id), row_mask(words)
-    word_labels = pad_rows(word_labels, words, IGNORED)
-    if not shape.entities:
-        return Batch(*of_words, word_labels=word_labels)
-    entity_labels = labels_at(batch.masked_entities - shape.words, batch.entity_labels, shape.entities)
-    lengths, starts = batch.mention_lengths[:, None], batch.mention_starts[:, None]
-    places = count_up(int(lengths.max()), like=numbers)
-    positions = torch.where(places < lengths, starts + places, -1)
-    of_entities = (
-        pad_rows(batch.entity_ids, entities, PAD_ENTITY),
-        pad_rows(positions, entities, -1),
-        row_mask(entities),
-    )
-    return Batch(*of_words, *of_entities, word_labels, pad_rows(entity_labels, entities, IGNORED))
-
-
-def labels_at(places: Tensor, labels: Tensor, count: int) -> Tensor:
-    """Labels (count) of all tokens: these at these places, -100 at the others."""
-    return labels.new_full((count,), IGNORED).index_copy(0, places.long(), labels)
-
-
-def pad_rows(tokens: Tensor, counts: Tensor, value: int) -> Tensor:
-    """Tokens of all sequences (tokens, ...), so many of each, as int64 (sequences, longest, ...)."""
-    mask = row_mask(counts)
-    rows = tokens.new_full((*mask.shape, *tokens.shape[1:]), value, dtype=torch.int64)
-    rows[mask] = tokens.long()
-    return rows
-
-
-def row_mask(counts: Tensor) -> Tensor:
-    """(sequences, longest) bool, True where one of so many tokens of each sequence stands."""
-    return count_up(int(counts.max()), like=counts) < counts[:, None]
 
 
 @dataclass(frozen=True)

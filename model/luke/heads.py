@@ -76,23 +76,6 @@ class PretrainingOutput:
     correct: dict[str, Tensor]
     total: dict[str, int]
 
-    def add(
-        self,
-        name: str,
-        head: Head,
-        states: Tensor,
-        wanted: Tensor,
-        table: Table,
-        totals: Mapping[str, int] | None,
-    ) -> None:
-        """Predict the labels `wanted` (rows) from states (rows, hidden), and enter the result."""
-        hidden = head.transform(states)
-        loss, self.correct[name] = linear_cross_entropy(
-            hidden, table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
-        )
-        self.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
-        self.total[name] = len(wanted)
-
 
 class LukeForPretraining(nn.Module):
     """LUKE with the masked-word and the masked-entity head, both tied to their embedding tables."""
@@ -133,7 +116,11 @@ class LukeForPretraining(nn.Module):
         output = PretrainingOutput({}, {}, {})
         for name, (states, wanted) in self.masked_states(batch).items():
             head, table = self.heads[name]
-            output.add(name, head, states, wanted, table, totals)
+            loss, output.correct[name] = linear_cross_entropy(
+                head.transform(states), table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
+            )
+            output.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
+            output.total[name] = len(wanted)
         return output
 
     def masked_states(self, batch: Batch | FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:

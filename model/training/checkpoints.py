@@ -106,7 +106,9 @@ def save_checkpoint(
     The checkpoint becomes visible by one rename, so an interruption leaves the earlier ones as they were; so does a
     full disk, which is an OSError. What an interruption has left half-written or half-removed goes before.
     """
-    clear_leftovers(folder)
+    for name in (PARTIAL, REMOVED):  # of an interruption
+        for path in folder.glob(f"{name}*"):
+            shutil.rmtree(path, ignore_errors=True)
     aside = folder / f"{PARTIAL}{step:08d}"
     aside.mkdir(parents=True)
     try:
@@ -135,13 +137,6 @@ def save_checkpoint(
             "make room, and the same call goes on from the last one"
         ) from error
     prune(folder, target, kept)
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Remove what an interruption left half-written or half-removed; `hold` keeps other runs away."""
-    for name in (PARTIAL, REMOVED):
-        for path in folder.glob(f"{name}*"):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def prune(folder: Path, newest: Path, kept: int) -> None:

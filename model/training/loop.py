@@ -1,7 +1,7 @@
 """The one training loop, for pretraining and fine-tuning alike."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def fit(
         values = ranks.sum(accumulate(loss, batches(step), step))
         check_finite(step, values)
         ranks.add_gradients(parameters)
-        norm = gradient_norm(parameters)
+        norm = float(get_total_norm([each.grad for each in parameters if each.grad is not None]))
         check_finite(step, {"gradient norm": norm})
         optimizer.step()
         on_step(step, values | {"learning_rate": optimizer.param_groups[0]["lr"], "gradient_norm": norm})
@@ -84,11 +84,6 @@ def check_finite(step: int, values: Mapping[str, float]) -> None:
     """Raise a NotFiniteError for a value that is none."""
     if not all(math.isfinite(value) for value in values.values()):
         raise NotFiniteError(step, values)
-
-
-def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
-    """The Euclidean norm over all gradients."""
-    return float(get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None]))
 
 
 def resolve_device(name: str) -> torch.device:

@@ -134,11 +134,8 @@ class StepMeans:
 
     def state(self) -> dict[str, Any]:
         """The sums, as plain numbers."""
-        return {
-            "steps": self.steps,
-            "sums": dict(self.sums),
-            "correct": dict(self.correct),
-            "total": dict(self.total),
+        return {"steps": self.steps} | {
+            name: dict(getattr(self, name)) for name in ("sums", "correct", "total")
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

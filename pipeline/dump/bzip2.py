@@ -56,7 +56,7 @@ def _rebuild(data: bytes, start: int, end: int) -> bytes:
 
 
 def _ends(data: bytes, start: int, limit: int) -> Iterator[int]:
-    """Yield bits at which the block from bit `start` may end, if the next magic (or the data's end) is at bit `limit`.
+    """Yield where the block from bit `start` on may end, if the next magic (or the data's end) is at bit `limit`.
 
     Between a stream's last block and the next stream's first is an end mark, as a rule in the last 64 bytes; where
     those are padding, anywhere.
@@ -91,20 +91,11 @@ def _decompress(data: bytes, start: int, ends: Iterable[int]) -> tuple[bytes, in
 def read_bzip2(
     stream: IO[bytes], start: int = 0, on_garbage: Callable[[int], None] = lambda byte: None
 ) -> Iterator[tuple[int, bytes]]:
-    """Decompress from byte `start` to the end of the file, holding a few blocks at a time.
+    """Yield the bit of each block's magic in the file, and the block's data, from byte `start` on.
 
-    Args:
-        stream: a seekable bzip2 file.
-        start: byte at which to look for the first block's magic.
-        on_garbage: gets the byte at which the last stream ends, where other bytes than a stream's follow. They are
-            left out, as `bzip2` does.
-
-    Yields:
-        (bit offset of the block's magic in the file, the block's data).
-
-    Raises:
-        EOFError: the file ends inside a block.
-        CorruptBzip2: a block is damaged.
+    A few blocks are held at once. Bytes behind the last stream that are of none are left out, as `bzip2` does;
+    `on_garbage` gets the byte where they begin. Raises: EOFError: the file ends inside a block. CorruptBzip2: a block
+    is damaged.
     """
     stream.seek(start)
     data, base, ended = b"", start, False  # `data` holds the file's bytes from `base` on

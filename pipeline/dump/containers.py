@@ -25,8 +25,7 @@ _GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike i
 def detect_format(path: str) -> str:
     """`xml`, `bz2` or `gz`, by the file's first bytes, not by its name.
 
-    Raises:
-        ValueError: the file is missing, empty, or no dump.
+    Raises: ValueError: the file is missing, empty, or no dump.
     """
     if storage.file_size(path) is None:
         raise ValueError(f"{path}: no such dump file; check --dump")

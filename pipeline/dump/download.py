@@ -1,4 +1,4 @@
-"""The source of a dump: local files, a URL, or a wiki's name on a Wikimedia dump site."""
+"""The places that a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
 
 import glob
 import hashlib
@@ -56,11 +56,7 @@ def natural_key(name: str) -> list[tuple[int, str]]:
 
 
 def local_sources(dump: str) -> list[Source]:
-    """The local files of a path or glob, in the natural order of their names.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The local files of a path or glob, in the natural order of their names. Raises: ValueError: there is none."""
     paths = [dump] if os.path.isfile(dump) else [path for path in glob.glob(dump) if os.path.isfile(path)]
     paths = [path for path in paths if "multistream-index" not in os.path.basename(path) or path == dump]
     if not paths:
@@ -83,13 +79,13 @@ def local_sources(dump: str) -> list[Source]:
 def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
     """The files behind a URL or a wiki's name; a name without a date means its newest finished dump.
 
-    Raises:
-        ValueError: the site has no such wiki or no finished dump of it.
+    Raises: ValueError: the site has no such wiki or no finished dump of it.
     """
     if dump.startswith(("http://", "https://")):
         return [Source(os.path.basename(urllib.parse.urlsplit(dump).path) or "dump", dump)]
     wiki, _, date = dump.partition("/")
-    dates = [date] if date else _dates(site, wiki)
+    listing = "" if date else _get(f"{site}/{wiki}/").decode("utf-8", "replace")
+    dates = [date] if date else sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
     for candidate in dates:
         try:
             sources = _finished_files(site, wiki, candidate)
@@ -112,16 +108,10 @@ def _get(url: str) -> bytes:
         raise ValueError(f"{url}: {error}; check --dump and the network") from error
 
 
-def _dates(site: str, wiki: str) -> list[str]:
-    listing = _get(f"{site}/{wiki}/").decode("utf-8", "replace")
-    return sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
-
-
 def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     """The file of a table of the wiki's database that is of the same dump as `part`, by whose name it is found.
 
-    Raises:
-        ValueError: the site has it not.
+    Raises: ValueError: the site has it not.
     """
     wiki, date = part.split("-")[:2]
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
@@ -161,13 +151,9 @@ def download(
 ) -> None:
     """Download a file to `path`, going on where an earlier attempt stopped.
 
-    Args:
-        source: a remote file; its published size and checksum are checked.
-        path: where it goes; it appears there only when it is complete.
-        progress: called with bytes done and bytes in all (None where unknown).
-
-    Raises:
-        ValueError: the server does not give it, or what it gives has another size or checksum.
+    It appears at `path` when it is complete, of the published size and checksum. `progress` gets bytes done and
+    bytes in all, None where unknown. Raises: ValueError: the server does not give it, or what it gives has another
+    size or checksum.
     """
     part = Path(path + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)

@@ -22,14 +22,8 @@ _LOCATIONS = "locations.json"  # where local files lie, which is no part of the 
 def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) -> storage.Result:
     """Fetch and measure the files of a dump.
 
-    Args:
-        dump: a file, a glob, a URL, a wiki's name, or demo.
-        folder: the stage's; downloads and the indexes of gzip files go there.
-        allow_truncated: whether a file may end in the middle.
-        progress: opens a progress bar of a name.
-
-    Raises:
-        ValueError: there is no such dump, or a file of it is damaged.
+    `dump` is a file, a glob, a URL, a wiki's name, or demo. Downloads and the indexes of gzip files go into the
+    folder. Raises: ValueError: there is no such dump, or a file of it is damaged.
     """
     remote = is_remote(dump)
     sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
@@ -61,10 +55,9 @@ def find_parts(dump: str) -> list[Source]:
 
 
 def demo_dump() -> str:
-    """Return the path of gensim's Wikipedia excerpt; the package is not imported.
+    """Return where the package gensim keeps its Wikipedia excerpt; the package is not imported.
 
-    Raises:
-        ValueError: it is not installed.
+    Raises: ValueError: it is not installed.
     """
     spec = importlib.util.find_spec("gensim")
     for folder in spec.submodule_search_locations or () if spec else ():
@@ -128,7 +121,7 @@ def is_unchanged(sources: list[Source], folder: str) -> bool:
 
 
 def locate(sources: list[Source]) -> dict[str, Any]:
-    """The path of each file, and its time of change."""
+    """Return where each file lies, and when it was changed."""
     return {
         source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns}
         for source in sources

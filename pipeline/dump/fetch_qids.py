@@ -46,16 +46,9 @@ def build(
 ) -> storage.Result:
     """Write the table `qids`: the pages of the dump that have an item.
 
-    Args:
-        path: of the file page_props.sql.gz.
-        folder: the stage's.
-        pages: the files of ExtractPages' table `pages`; their ids are held, 8 bytes each.
-        dbname: the wiki, as the dump names it; empty where it does not.
-        schema: of the table.
-        is_fetched: whether the file came from where the dump did, and so belongs to it.
-
-    Raises:
-        ValueError: the file is damaged, of another wiki, or knows none of the pages.
+    `pages` are the files of ExtractPages' table, whose ids are held, 8 bytes each; `dbname` is empty where the dump
+    has none. A file that `is_fetched` came from where the dump did, and so belongs to it. Raises: ValueError: the
+    file is damaged, of another wiki, or knows none of the pages.
     """
     ids = np.sort(read_page_ids(pages))
     has_item = np.zeros(len(ids), np.bool_)

@@ -35,13 +35,10 @@ class TruncatedDump(ValueError):
 
 @dataclass(frozen=True)
 class _Entry:
-    """A place to start reading.
+    """A place where reading can start.
 
-    Attributes:
-        offset: the first whole byte of the file.
-        bits: how many bits of the byte before it belong to the data, too.
-        position: the place in the data.
-        window: the data before it.
+    The first whole byte is at `offset`; `bits` of the byte before it belong to the data, too. `window` is the data
+    before.
     """
 
     offset: int
@@ -53,8 +50,7 @@ class _Entry:
 def index_gzip(path: str, index: str) -> None:
     """Read a gzip file once, and write an index by which its data can be entered at many points.
 
-    Raises:
-        ValueError: the compressed data are damaged.
+    Raises: ValueError: the compressed data are damaged.
     """
     import indexed_gzip
 
@@ -76,9 +72,7 @@ def gzip_data_size(index: str) -> int:
 def read_gzip(path: str, start: int = 0, index: str = "") -> Iterator[tuple[int, bytes]]:
     """Yield the data of a gzip file from a place on, in pieces with their places; without an index from 0 on.
 
-    Raises:
-        TruncatedDump: the file ends in the middle.
-        ValueError: the compressed data are damaged.
+    Raises: TruncatedDump: the file ends in the middle. ValueError: the compressed data are damaged.
     """
     with open(path, "rb") as stream:
         if not index:

@@ -33,22 +33,12 @@ _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z
 class PageProps:
     """The rows of one property, in the order of the file; opened as a context.
 
-    Attributes:
-        path: of the file.
-        database: the wiki's name, as the file's head has it; empty where it has none.
-        others: rows of other properties among those that were read.
+    `database` is the wiki's name in the file's head, or empty; `others` counts rows of other properties that were
+    read.
     """
 
     def __init__(self, path: str, wanted: str) -> None:
-        """Open a file, and read its head.
-
-        Args:
-            path: of `page_props.sql`, with or without `.gz`.
-            wanted: the property's name.
-
-        Raises:
-            ValueError: there is no such file, or it is another one.
-        """
+        """Open a file, and read its head. Raises: ValueError: there is no such file, or it is another one."""
         self.path, self.wanted = path, wanted.encode()
         self.database, self.others = "", 0
         self._buffer, self._position, self._line = b"", 0, 1
@@ -153,7 +143,7 @@ class PageProps:
 
 
 def _unescape(text: bytes) -> bytes:
-    """Return a quoted text without its escapes; `\\%` and `\\_` stay, as in MySQL."""
+    """Return what a quoted text stands for; `\\%` and `\\_` stay, as in MySQL."""
     if b"\\" not in text and b"'" not in text:
         return text
     return _ESCAPE.sub(_meaning, text)

@@ -139,17 +139,10 @@ def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
 def parse_page(
     data: bytes, site: SiteInfo, counts: Counter[str], profile: str = "fixed", wanted: int = 0
 ) -> Page | Rejected | None:
-    """Read one `<page>` element.
+    """Return the page of a `<page>` element; None where it is dropped and counted, `Rejected` where it cannot be read.
 
-    Args:
-        data: the element's bytes. It is parsed alone, where XML has no entity to expand.
-        site: the dump's namespaces, for schemas without `<ns>`.
-        counts: gets "kind:reason" of all that is dropped.
-        profile: `paper` decides the namespace by the title's prefix.
-        wanted: the namespace; pages of others are dropped.
-
-    Returns:
-        The page; None where it is dropped and counted; `Rejected` where it cannot be read.
+    The element is parsed alone, where XML has no entity to expand. Profile `paper` decides the namespace by the
+    title's prefix; pages of others than `wanted` are dropped.
     """
     try:
         return _parse(data, site, counts, profile, wanted)
@@ -221,9 +214,8 @@ def read_pages(
 ) -> Iterator[Page | Rejected]:
     """Yield the pages of the wanted namespace that begin in the block, holding one page at a time.
 
-    Raises:
-        TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
-        ValueError: the compressed data are damaged.
+    Raises: TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
+    ValueError: the compressed data are damaged.
     """
     cutter = _PageCutter(block)
     try:
@@ -244,8 +236,7 @@ def read_pages(
 def read_site_info(path: str) -> SiteInfo:
     """Language, namespaces and letter case from a dump's `<siteinfo>`.
 
-    Raises:
-        ValueError: the file is no MediaWiki export, or holds no page.
+    Raises: ValueError: the file is no MediaWiki export, or holds no page.
     """
     head = bytearray()
     try:
@@ -293,10 +284,7 @@ def _tail(path: str, index: str = "") -> bytes:
 def check_end(path: str, index: str = "") -> None:
     """Find a broken download before hours of work: the last data of the file must close the export.
 
-    A gzip file without an index is checked when it is read.
-
-    Raises:
-        TruncatedDump: the file ends in the middle.
+    A gzip file without an index is checked when it is read. Raises: TruncatedDump: the file ends in the middle.
     """
     try:
         is_complete = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)

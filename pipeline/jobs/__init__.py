@@ -12,4 +12,5 @@ spark_parts      reading tables, and writing them in parts that do not depend on
 spark_conf       Spark's settings of its log
 
 FetchDump and FetchQids need no engine (`pipeline/dump`), and TrainTokenizer none (`pipeline/sequences`).
+A `build` writes into the stage's `folder`, on Beam by `run` over blocks, and names inputs in errors as the user did.
 """

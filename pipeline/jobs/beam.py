@@ -100,20 +100,12 @@ class RunBlock(beam.DoFn):
         return record
 
 
-def local_options(processes: int) -> list[str]:
-    """Options of Beam's local runner for this many processes; one runs in memory."""
-    mode = "in_memory" if processes == 1 else "multi_processing"
-    return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
-
-
 def user_options(options: Sequence[str]) -> list[str]:
     """Options for a runner of the user's choice, checked before anything is started.
 
     Beam knows its DaskRunner by its full name alone, and gives up to 128 blocks to one Dask worker: here the short
-    name will do, and a block is a partition where the options say nothing else.
-
-    Raises:
-        ValueError: they are no options, or name no runner that Beam has.
+    name will do, and a block is a partition where the options say nothing else. Raises: ValueError: they are no
+    options, or name no runner that Beam has.
     """
     wrong = [option for option in options if not option.startswith("--")]
     names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
@@ -141,11 +133,6 @@ def user_options(options: Sequence[str]) -> list[str]:
     return [f"--runner={name}", *rest]
 
 
-def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
-    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
-        _ = pipeline | beam.Create(list(blocks)) | beam.Reshuffle() | beam.ParDo(work)
-
-
 def _follow_parent() -> None:
     """End at once when the process that started this one is gone."""
     while sys.stdin.readline():
@@ -156,10 +143,9 @@ def _follow_parent() -> None:
 
 
 def check_worker_thread() -> None:
-    """Check that this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+    """Check whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
 
-    Raises:
-        ValueError: it does not, and a dead worker would be waited for until the end of days.
+    Raises: ValueError: it does not, and a dead worker would be waited for until the end of days.
     """
     handler = getattr(worker_handlers, "SubprocessSdkWorkerHandler", None)
     code = getattr(getattr(handler, "start_worker", None), "__code__", None)
@@ -189,8 +175,13 @@ def main() -> None:
     try:
         if not options:
             check_worker_thread()  # Beam's own, of the local runner alone
-        options = user_options(options) if options else local_options(spec["processes"])
-        run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)
+        processes = spec["processes"]  # one runs in memory
+        mode = "in_memory" if processes == 1 else "multi_processing"
+        local = ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
+        options = user_options(options) if options else local
+        blocks = [Block(**block) for block in spec["blocks"]]
+        with beam.Pipeline(options=PipelineOptions(options)) as pipeline:
+            _ = pipeline | beam.Create(blocks) | beam.Reshuffle() | beam.ParDo(RunBlock(spec))
     except ValueError as error:  # on Dask a worker's, too, with Beam's words behind it
         message = str(error).partition(" [while running ")[0]
         storage.write_bytes(error_path(folder, _BEHIND_BLOCKS), message.encode("utf-8", "replace"))

@@ -15,8 +15,6 @@ from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import (
     SEEN,
     STATISTICS,
-    TITLE_WORDS,
-    WORD_STARTS,
     describe_sequences,
     shard,
     write_title_words,
@@ -33,16 +31,10 @@ _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
 @dataclass(frozen=True)
 class Settings:
-    """All that decides the sequences of a block.
+    """The settings that decide the sequences of a block.
 
-    Attributes:
-        tokenizer: the tokenizer's folder.
-        aliases: file of the titles that lead to entities.
-        language: of the wiki.
-        limits: sizes of sequences.
-        profile: `fixed` or `paper`, as `build_page` has it.
-        splitter: of sentences.
-        held_out: share of pages that pretraining never sees.
+    `aliases` is the file of the titles that lead to entities, `held_out` the share of pages that pretraining never
+    sees.
     """
 
     tokenizer: str
@@ -68,19 +60,8 @@ def build(
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
-    Args:
-        run: runs the job over blocks.
-        paragraphs: files of that table.
-        folder: the stage's.
-        settings: what decides the sequences.
-        pages: how many there are.
-        titles: those of the entity vocabulary, by id.
-        max_rejected: share of pages that may be lost.
-        max_dropped: share of sentences that may be dropped for their length.
-        source: the parameter that names the texts, with its value, for errors.
-
-    Raises:
-        ValueError: too many pages or sentences are dropped, or no sequence is left.
+    `titles` are those of the entity vocabulary, by id; `source` is the parameter that names the texts, for errors.
+    Raises: ValueError: too many pages or sentences are dropped, or no sequence is left.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
@@ -100,7 +81,11 @@ def build(
         )
 
     tokenizer = WordTokenizer.load(settings.tokenizer)
-    beside = (write_statistics(folder, result), *write_words(folder, titles, tokenizer))
+    beside = (
+        write_statistics(folder, result),
+        write_word_starts(folder, tokenizer.word_starts()),
+        write_title_words(folder, titles, tokenizer),
+    )
     facts = {
         **result.facts,
         "language": settings.language,
@@ -112,16 +97,6 @@ def build(
         "word_vocab_size": tokenizer.vocab_size,
     }
     return replace(result, files=(*result.files, *beside), facts=facts)
-
-
-def write_words(folder: str, titles: Sequence[str], tokenizer: WordTokenizer) -> Iterator[storage.FileEntry]:
-    """Write where words begin, and the words of the entities' titles."""
-    with storage.atomic_path(storage.join(folder, WORD_STARTS)) as temporary:
-        count = write_word_starts(temporary, tokenizer.word_starts())
-    yield storage.describe(folder, WORD_STARTS, count)
-    with storage.atomic_path(storage.join(folder, TITLE_WORDS)) as temporary:
-        count = write_title_words(temporary, titles, tokenizer)
-    yield storage.describe(folder, TITLE_WORDS, count)
 
 
 def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:

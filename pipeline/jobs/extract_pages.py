@@ -45,21 +45,9 @@ def build(
 ) -> storage.Result:
     """Write the five tables, block by block.
 
-    Args:
-        run: runs the job over blocks.
-        paths: the dump's files.
-        indexes: of those that are gzip, by path.
-        block_bytes: bytes of the dump in a block.
-        folder: the stage's.
-        site: what FetchDump says of the wiki.
-        profile: `fixed` or `paper`, as `extract` has it.
-        allow_truncated: whether the dump may end in the middle.
-        max_rejected: share of pages that may be rejected.
-        dump: as the user named it, for errors.
-        templates: the folder of ReadTemplates; empty: the dump's templates are not shown.
-
-    Raises:
-        ValueError: the dump is damaged, too many pages are rejected, or there is no article.
+    `indexes` are those of the gzip files among `paths`, `site` is what FetchDump says of the wiki; without
+    `templates`, the folder of ReadTemplates, the dump's templates are not shown. Raises: ValueError: the dump is
+    damaged, too many pages are rejected, or there is no article.
     """
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
@@ -104,7 +92,11 @@ class PageExtractor:
         with contextlib.ExitStack() as stack:
             writers = {
                 table: stack.enter_context(
-                    storage.parquet_rows(storage.join(folder, path), TABLES[table].schema, writer_of(table))
+                    storage.parquet_rows(
+                        storage.join(folder, path),
+                        TABLES[table].schema,
+                        ParagraphRows if table == "paragraphs" else ParquetRows,
+                    )
                 )
                 for table, path in paths.items()
             }
@@ -159,11 +151,6 @@ def page_rows(
         "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
         "paragraphs": [(page.page_id, title, extraction)],
     }
-
-
-def writer_of(table: str) -> type[ParquetRows]:
-    """The writer of a table's rows."""
-    return ParagraphRows if table == "paragraphs" else ParquetRows
 
 
 class ParagraphRows(ParquetRows):

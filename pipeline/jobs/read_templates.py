@@ -38,26 +38,14 @@ def build(
 ) -> storage.Result:
     """Write the table `templates` block by block, then all of it as one that is looked up by name.
 
-    Args:
-        run: runs the job over blocks.
-        paths: the dump's files.
-        indexes: of those that are gzip, by path.
-        block_bytes: bytes of the dump in a block.
-        folder: the stage's.
-        site: what FetchDump says of the wiki.
-        allow_truncated: whether the dump may end in the middle.
-
-    Raises:
-        ValueError: the dump is damaged.
+    `indexes` are those of the gzip files among `paths`, `site` is what FetchDump says of the wiki. Raises:
+    ValueError: the dump is damaged.
     """
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
-        logger.warning("corpus.dump_templates: the dump has no template that can be used")
-    with (
-        storage.atomic_path(storage.join(folder, BODIES)) as temporary,
-        pa.ipc.new_stream(temporary, _SCHEMA) as writer,
-    ):
+        logger.warning("--dump-templates: the dump has no template that can be used")
+    with storage.arrow_writer(storage.join(folder, BODIES), _SCHEMA) as writer:
         tables = [storage.join(folder, entry.path) for entry in result.files]
         count = write_numbers(storage.join(folder, LOOKUP), _write_bodies(tables, writer))
     lookup = [storage.describe(folder, name, count) for name in (BODIES, LOOKUP)]

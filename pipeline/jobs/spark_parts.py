@@ -52,13 +52,8 @@ def part_count(paths: Sequence[str], block_bytes: int) -> int:
 class SparkJob:
     """The work of one stage: the stages that it reads, and the folder that it fills.
 
-    Attributes:
-        session: of this process.
-        inputs: the folder of each stage that is read, by the stage's name.
-        folder: the stage's own.
-        key: digest of all that decides the stage's bytes.
-        parts: number of files of a table; joins and counts use as many partitions.
-        patience: seconds after which a file that one machine has written is seen by all others.
+    `inputs` has the folder of each stage that is read; `key` is the digest of all that decides the stage's bytes. A
+    table has `parts` files, and joins and counts use as many partitions.
     """
 
     session: SparkSession
@@ -71,8 +66,7 @@ class SparkJob:
     def check_workers(self) -> None:
         """Find out before hours of work whether the executors see the stage's folder; one that comes later will say so.
 
-        Raises:
-            ValueError: one does not.
+        Raises: ValueError: one does not.
         """
         context = self.session.sparkContext
         if str(context.master).startswith("local"):
@@ -108,20 +102,9 @@ class SparkJob:
     ) -> dict[int, storage.Result]:
         """Write a DataFrame as Parquet files, each committed as a block; committed ones are kept.
 
-        Args:
-            frame: rows with the schema's columns.
-            schema: of the files.
-            table: folder of the files within the stage's.
-            by: column that decides a row's file.
-            order: columns of the order within a file; a total one.
-            first: number of the first block, behind those of the stage's other tables.
-            group_rows: rows of a row group.
-
-        Returns:
-            The table's blocks, by number.
-
-        Raises:
-            ValueError: a worker's machine does not see the folder, or a part or a row is lost.
+        A row's file follows from the column `by`, its place there from `order`, a total one. Blocks are numbered
+        from `first` on, behind those of the stage's other tables. Return the table's blocks, by number. Raises:
+        ValueError: a worker's machine does not see the folder, or a part or a row is lost.
         """
         # The workers get these, and not the session.
         folder, key, patience = self.folder, self.key, self.patience
@@ -164,7 +147,7 @@ class SparkJob:
     def _check_rows(
         self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
     ) -> None:
-        """Check that the files of a table have the rows of the frame. Raises: ValueError: they have not."""
+        """Check whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
         count = sum(record.rows[table] for record in found.values())
         observed = done._jdf.queryExecution().observedMetrics().get("rows")
         if observed.isDefined() and observed.get().getLong(0) == count:
@@ -200,8 +183,7 @@ def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str,
 def unreadable_file(error: BaseException) -> str | None:
     """The file that Spark could not read, where that is what it complains of.
 
-    Raises:
-        ValueError: the file is here, and a worker does not see it.
+    Raises: ValueError: the file is here, and a worker does not see it.
     """
     text = str(error)
     if own := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
@@ -225,7 +207,7 @@ def unreadable_file(error: BaseException) -> str | None:
 
 
 def run_on_executors(context: SparkContext, look: Callable[[], str]) -> list[str]:
-    """Run a function on each executor. Of as many tasks as there are cores, each free core gets one."""
+    """Return what a function finds on each executor. Of as many tasks as there are cores, each free core gets one."""
     cores = context.defaultParallelism
 
     def run(numbers: Iterable[int]) -> Iterable[str]:

@@ -38,7 +38,7 @@ _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def users_settings() -> dict[str, str]:
-    """The user's settings of Spark outside of this project, in spark-defaults.conf and the environment."""
+    """Return what the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
     path = Path(_conf_folder(), "spark-defaults.conf")
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
@@ -48,7 +48,7 @@ def users_settings() -> dict[str, str]:
 
 
 def _conf_folder() -> str:
-    """The folder of Spark's configuration; ours only says that Spark is to be silent."""
+    """Return where Spark looks for its configuration; ours only says that Spark is to be silent."""
     installed = os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
     return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(OWN_CONF))
 
@@ -68,12 +68,9 @@ def session(
 ) -> SparkSession:
     """Start the Spark session of this process.
 
-    Args:
-        master: a Spark master URL.
-        memory_bytes: bound of the driver's heap (in local mode, of all work).
-        is_short: whether the work takes seconds; then Java does without what pays off in minutes.
-        defaults: further settings. Those of `users_settings` come before them and before our own.
-        wanted: settings that come before all but `FIXED`.
+    `memory_bytes` bound the driver's heap, in local mode that of all work. Where the work `is_short`, Java does
+    without what pays off in minutes. The settings `wanted` come before all but `FIXED`; `defaults` come after those
+    of `users_settings`.
     """
     users = users_settings()
     os.environ.setdefault("PYSPARK_PYTHON", users.get("spark.pyspark.python", sys.executable))
@@ -126,7 +123,7 @@ def last_job() -> int:
 
 
 def tasks(after: int) -> tuple[int, int]:
-    """Count the tasks that are done, and all tasks, of the jobs that were begun after this one."""
+    """Return how many tasks are done, and how many there are, of the jobs that were begun after this one."""
     done = total = 0
     for job in takewhile(lambda job: job.jobId() > after, _jobs()):
         done += job.numCompletedTasks()

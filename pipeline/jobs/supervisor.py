@@ -45,27 +45,13 @@ def run_blocks(
     progress: Callable[[int], None] = lambda finished: None,
     patience: float = storage.PATIENCE_SECONDS,
 ) -> dict[int, storage.Result]:
-    """Run a Beam job over the blocks that the folder does not hold yet.
+    """Run a Beam job over the blocks that the folder does not hold yet, and return the records of all, by number.
 
-    What Beam's runner says is done counts when the block is found here, with files of their sizes.
-
-    Args:
-        job: does the work; the child imports it by its name.
-        blocks: all blocks of the stage.
-        folder: the stage's folder; files that no finished block owns are removed first.
-        key: digest of all that decides the stage's bytes.
-        arguments: the job's, as JSON.
-        processes: worker processes of the local runner.
-        beam_options: options of another Beam runner, instead of the local one's.
-        progress: called with the number of finished blocks.
-        patience: seconds after which a file that one machine has written is seen by all others.
-
-    Returns:
-        Every block's record, by number.
-
-    Raises:
-        ValueError: the input is at fault, or a worker's machine does not see the folder.
-        RuntimeError: the job failed, or its workers died three times.
+    What Beam's runner says is done counts when the block is found here, with files of their sizes. The child imports
+    the job by its name, and gets its arguments as JSON. Files that no finished block owns are removed first. All
+    machines see what one has written within `patience` seconds.
+    Raises: ValueError: the input is at fault, or a worker's machine does not see the folder. RuntimeError: the job
+    failed, or its workers died three times.
     """
     storage.clear_if_changed(folder, key)
     finished = storage.finished_blocks(folder, key)
@@ -180,7 +166,7 @@ class _Run:
 
 
 def _count_committed(folder: str) -> int:
-    """Count the blocks that are done, by one listing of names: a large dump has thousands."""
+    """Return how many blocks are done, by one listing of names: a large dump has thousands."""
     return sum(name.endswith(".json") for name in os.listdir(storage.join(folder, storage.BLOCKS)))
 
 
@@ -211,9 +197,7 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], No
 def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: Callable[[], str]) -> bool:
     """Return whether the child did all that it was given; False where a worker (or the child) died.
 
-    Raises:
-        ValueError: what the user can mend.
-        RuntimeError: another failure, with the child's last words.
+    Raises: ValueError: what the user can mend. RuntimeError: another failure, with the child's last words.
     """
     errors = [
         path for path in storage.list_files(storage.join(folder, storage.BLOCKS)) if path.startswith("error-")

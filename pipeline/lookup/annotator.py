@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from pipeline.lookup.entities import UNK_ID, EntityVocab
 from pipeline.lookup.mentions import MentionEntry, MentionTable, MentionTarget
@@ -41,13 +40,8 @@ class Annotation:
     commonness: float
 
 
-class Sense(NamedTuple):
-    """The meaning of a name."""
-
-    title: str
-    entity_id: int
-    link_probability: float
-    commonness: float
+Sense = tuple[str, int, float, float]
+"""The fields of an annotation behind its place."""
 
 
 class Annotator:
@@ -63,13 +57,7 @@ class Annotator:
         min_link_probability: float = MIN_LINK_PROBABILITY,
         min_commonness: float = MIN_COMMONNESS,
     ) -> None:
-        """Annotate by a mention table.
-
-        Args:
-            table: the mention table.
-            min_link_probability: names with a lower one are left out.
-            min_commonness: without a page, names whose commonest page has a lower one are left out.
-        """
+        """Annotate by a mention table; `open` says what the least values are."""
         self.table = table
         self.min_link_probability = min_link_probability
         self.min_commonness = min_commonness
@@ -91,7 +79,8 @@ class Annotator:
         Args:
             folder: its path; the table is memory-mapped.
             vocabulary: the entity vocabulary that the ids are for, as `EntityVocab.load` takes it.
-            min_link_probability, min_commonness: as above.
+            min_link_probability: names with a lower one are left out.
+            min_commonness: without a page, names whose commonest page has a lower one are left out.
 
         Raises:
             ValueError: it is no such folder, not whole, or made with another vocabulary; or marisa-trie is missing.
@@ -158,7 +147,7 @@ class Annotator:
 
 def _sense(mention: MentionEntry, target: MentionTarget) -> Sense:
     entity_id = UNK_ID if target.entity_id is None else target.entity_id
-    return Sense(target.title, entity_id, mention.link_probability, target.commonness)
+    return target.title, entity_id, mention.link_probability, target.commonness
 
 
 def _dump(table: MentionTable) -> str:

@@ -45,10 +45,7 @@ def words_of(text: str) -> list[str]:
 def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
     """The weight of words: (1 + ln count) * (1 + ln((1 + total) / (1 + paragraphs))).
 
-    Args:
-        counts: how often each stands in a text.
-        paragraphs: how many of a corpus's paragraphs have it.
-        total: how many paragraphs the corpus has.
+    `counts` are those of a text's words, and so many of a corpus's `total` paragraphs have each.
     """
     weights: Floats = (1 + np.log(counts)) * (1 + np.log((1 + total) / (1 + paragraphs)))
     return weights
@@ -61,11 +58,7 @@ class Words:
     """The words of a corpus, numbered in their order; all of it stays on disk, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
-        """Open what `write_words` wrote.
-
-        Raises:
-            ValueError: a file is not a whole one.
-        """
+        """Open what `write_words` wrote. Raises: ValueError: a file is not a whole one."""
         self._number = lru_cache(_TEXTS_AT_HAND)(TextMap(storage.join(folder, WORD_NUMBERS)).get)
         batches = storage.open_arrow(storage.join(folder, WORDS)).to_batches()
         self._words = [batch.column(0) for batch in batches]
@@ -80,7 +73,7 @@ class Words:
         return self._number(word)
 
     def paragraphs(self, numbers: Integers) -> Integers:
-        """Count the paragraphs with each of these words, whose numbers rise."""
+        """Return how many paragraphs have each of these words, whose numbers rise."""
         found = [self._paragraphs[batch][rows] for batch, rows in self._places(numbers)]
         return np.concatenate([np.empty(0, np.int64), *found])
 
@@ -100,11 +93,7 @@ class ContextTable:
     """The words around the links of each title and on its page, and its vector, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
-        """Open the folder of the stage BuildContexts.
-
-        Raises:
-            ValueError: it is no such folder, or not complete.
-        """
+        """Open the folder of the stage BuildContexts. Raises: ValueError: it is no such folder, or not complete."""
         manifest = storage.read_manifest(folder, "BuildContexts")
         if not manifest.paths(folder, VECTORS):
             raise ValueError(
@@ -131,14 +120,9 @@ class ContextTable:
         return not is_held_out(page_id, self.manifest.parameters["held_out"])
 
     def cosines(self, text: str, titles: Sequence[Sequence[str]]) -> list[Floats]:
-        """The cosines of a text with titles, by their words.
+        """Return the cosines of titles' words with those of a text, for each list; 0 for a title without words.
 
-        Args:
-            text: a document.
-            titles: lists of titles, after redirects; each title is looked up once, however many lists have it.
-
-        Returns:
-            For each list the cosine of each title's words with the text's, from 0 to 1; 0 for a title without any.
+        Each title is looked up once, however many lists have it.
         """
         wanted = dict.fromkeys(chain.from_iterable(titles))
         found = [(title, row) for title in wanted if (row := self._row(title)) is not None]
@@ -149,12 +133,9 @@ class ContextTable:
     def coherence(
         self, names: Sequence[str], titles: Sequence[Sequence[str]], weights: Sequence[Sequence[float]]
     ) -> list[Floats]:
-        """Return the coherence of candidates with the other mentions of a document (`title_vectors.coherence`).
+        """Return how near titles are to those of the other mentions of a document, as the module `title_vectors` tells.
 
-        Args:
-            names: texts of the mentions.
-            titles: for each mention those that it may stand for, after redirects.
-            weights: of these titles.
+        `titles` are for each mention those that it may stand for, after redirects, `weights` those of these titles.
         """
         wanted = {title: place for place, title in enumerate(dict.fromkeys(chain.from_iterable(titles)))}
         rows = [-1 if (row := self._row(title)) is None else row for title in wanted]
@@ -220,9 +201,7 @@ def write_words(folder: str, words: Iterable[tuple[str, int]]) -> list[storage.F
 def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
     """Write what `ContextTable` reads beside the words, which are there.
 
-    Args:
-        folder: the stage's folder.
-        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
+    Rows are numbered in the order of `tables`; no title is there twice.
     """
     words = Words(folder)
 
@@ -255,9 +234,6 @@ def _write(
     rows: Callable[[pa.RecordBatchStreamWriter], Iterator[tuple[str, int]]],
 ) -> list[storage.FileEntry]:
     """Write a table, and beside it the numbers of its rows; `rows` writes it and gives each text with its number."""
-    with (
-        storage.atomic_path(storage.join(folder, table)) as temporary,
-        pa.ipc.new_stream(temporary, schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, table), schema) as writer:
         count = write_numbers(storage.join(folder, numbers), rows(writer))
     return [storage.describe(folder, name, count) for name in (table, numbers)]

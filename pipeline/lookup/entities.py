@@ -211,9 +211,7 @@ def alias_rows(
 ) -> Iterator[tuple[str, int]]:
     """(title, number) of each title and redirect that ends at a page with a number.
 
-    Args:
-        titles: rows of the table `titles`.
-        entity_ids: the number of a page, such as its entity's id, by the page's own title.
+    `titles` are rows of that table; `entity_ids` has the number of a page by its own title.
     """
     for row in titles:
         number = entity_ids.get(row["canonical"] or "")  # a loop ends nowhere

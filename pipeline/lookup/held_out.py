@@ -1,4 +1,4 @@
-"""Held-out pages: pretraining never sees them, and what is counted for its judgement leaves them out."""
+"""Pages that are held out: pretraining never sees them, and counts for its judgement leave them out."""
 
 import hashlib
 

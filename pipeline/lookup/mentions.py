@@ -88,7 +88,7 @@ class MentionTable:
 
     @cached_property
     def targets(self) -> Targets:
-        """All that names can lead to: every page, and every title that is linked.
+        """Return what names can lead to: every page, and every title that is linked.
 
         Raises:
             ValueError: the folder has none, since an earlier version of the stage wrote it.
@@ -105,7 +105,7 @@ class MentionTable:
         return self._rows.prefixes(text)
 
     def get(self, name: str) -> MentionEntry | None:
-        """Return the entry of a name, or None. In the profile `paper` names are folded (`fold`)."""
+        """Return what the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
         number = self.number(name)
         if number is None:
             return None
@@ -128,7 +128,7 @@ class MentionTable:
         return alike(self._alike, name)
 
     def total_links(self, number: int) -> int:
-        """Count the links of the name whose row has this number."""
+        """Return how many links the name has whose row has this number."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
         total: int = self._columns[batch][0][row].as_py()
         return total
@@ -146,7 +146,7 @@ class MentionTable:
             yield MentionTarget(entity_id, title, link_count, link_count / total)
 
     def links_to(self, titles: Collection[str]) -> Counter[str]:
-        """Count the links to each of these titles, of all names together; the whole table is read once."""
+        """Return the number of links to each of these titles, of all names together; the whole table is read once."""
         wanted, found = pa.array(sorted(titles), pa.string()), Counter[str]()
         for *_, ends, counts in self._columns:
             is_wanted = pc.is_in(ends, value_set=wanted)
@@ -175,14 +175,9 @@ class MentionTable:
 def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
     """Write what `MentionTable` reads, beside the mention table itself.
 
-    Args:
-        folder: the stage's folder.
-        tables: the table's files, each ordered by mention and title, every mention in one of them.
+    Each file is in the order of mentions and titles, and has all rows of its mentions.
     """
-    with (
-        storage.atomic_path(storage.join(folder, CANDIDATES)) as temporary,
-        pa.ipc.new_stream(temporary, schemas.CANDIDATES.schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, CANDIDATES), schemas.CANDIDATES.schema) as writer:
         count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
     written = [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
     rows = ((name, number) for number, name in enumerate(_names(folder)))

@@ -58,9 +58,7 @@ class NameSet(Protocol):
     longest: int
 
     def prefixes(self, text: str) -> list[str]:
-        """The names with which the text begins, the shortest first."""
-
-    def __contains__(self, name: str) -> bool: ...
+        """Return the names with which the text begins, the shortest first."""
 
 
 def longest_names(
@@ -126,7 +124,7 @@ def page_title(text: str) -> str:
 
 
 def letters_of(text: str) -> str:
-    """Return a name without case, accents, punctuation and blanks: "U.S.A." and "usa" give the same."""
+    """Return what is left of a name without case, accents, punctuation and blanks: "U.S.A." and "usa" have the same."""
     if text.isascii():
         return text.lower().translate(_ASCII_NO_LETTER)
     return "".join(each for each in fold(text.casefold()) if unicodedata.category(each)[0] in "LMN")

@@ -24,9 +24,7 @@ GROUP_ROWS = 64  # of a row group: what is read to find a page
 class LinkedNames:
     """The names by which a page links, in memory: a set of names to look for.
 
-    Attributes:
-        titles: title of each name's target.
-        longest: characters of the longest name.
+    `titles` has the title of each name's target.
     """
 
     def __init__(self, titles: Mapping[str, str]) -> None:
@@ -40,9 +38,6 @@ class LinkedNames:
         """The names with which the text begins, the shortest first."""
         found: list[str] = self._trie.prefixes(text)
         return found
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.titles
 
 
 class PageNames:
@@ -61,8 +56,7 @@ class PageNames:
     def get(self, page: str) -> LinkedNames | None:
         """The names of the page of this title or redirect; None where there is none.
 
-        Raises:
-            ValueError: the file cannot be read, or its content has changed since it was written.
+        Raises: ValueError: the file cannot be read, or its content has changed since it was written.
         """
         number = self._rows.get(page)
         if number is None:
@@ -82,10 +76,7 @@ class PageNames:
 def write_pages(folder: str, tables: Sequence[str], titles: Sequence[str]) -> storage.FileEntry:
     """Write which row of the table each title and redirect leads to.
 
-    Args:
-        folder: the stage's folder.
-        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
-        titles: the files of the titles table.
+    Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
     own = storage.join(folder, f"own_{PAGES}")
     pages = (row["page"] for path in tables for row in storage.read_rows(path, ["page"]))

@@ -1,4 +1,4 @@
-"""Targets of links: every page of a dump, and every other title that is linked; by title and by redirect.
+"""The targets of links: every page of a dump, and every other title that is linked; by title and by redirect.
 
 `targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order.
 """
@@ -39,8 +39,7 @@ class Targets:
     def __init__(self, folder: str) -> None:
         """Open what BuildMentionTable wrote into its folder.
 
-        Raises:
-            ValueError: a file is missing, or not a whole one.
+        Raises: ValueError: a file is missing, or not a whole one.
         """
         self._folder = folder
         self._numbers = TextMap(storage.join(folder, NUMBERS))
@@ -104,10 +103,7 @@ class Targets:
 def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write what `Targets` reads.
 
-    Args:
-        folder: the stage's folder.
-        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
-        titles: the files of the titles table.
+    Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
     own = storage.join(folder, f"own_{NUMBERS}")
     rows = write_numbers(own, _write_rows(folder, tables))
@@ -139,7 +135,7 @@ def _write_rows(folder: str, tables: Sequence[str]) -> Iterator[tuple[str, int]]
     """Write the tables as one mapped one; gives each title with its row's number."""
     rows, number = chain.from_iterable(map(storage.read_rows, tables)), 0
     schema = schemas.TARGETS.schema
-    with storage.atomic_path(storage.join(folder, ROWS)) as path, pa.ipc.new_stream(path, schema) as writer:
+    with storage.arrow_writer(storage.join(folder, ROWS), schema) as writer:
         while batch := list(islice(rows, _ROWS_PER_BATCH)):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
             for row in batch:

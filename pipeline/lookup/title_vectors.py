@@ -22,11 +22,7 @@ class TitleVectors:
     """The vectors of titles by their rows, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
-        """Open what `write_vectors` wrote.
-
-        Raises:
-            ValueError: the file is not a whole one.
-        """
+        """Open what `write_vectors` wrote. Raises: ValueError: the file is not a whole one."""
         batches = storage.open_arrow(storage.join(folder, VECTORS)).to_batches()
         columns = [batch.column(0) for batch in batches]
         self._vectors = [
@@ -47,19 +43,12 @@ class TitleVectors:
 def coherence(
     vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers
 ) -> list[Floats]:
-    """The coherence of each mention's candidates with those of its document's other mentions.
+    """Return for each mention how near its candidates are to those of the other mentions of its document.
 
-    Mentions of one name count once, and not for each other.
-
-    Args:
-        vectors: (titles, size).
-        titles: for each mention its candidates, by their rows in `vectors`.
-        weights: of these candidates, such as their priors.
-        names: (mentions) the number of each mention's name.
-
-    Returns:
-        For each mention the cosine of each candidate's vector with the weighted sum of all candidates of other names,
-        from -1 to 1; 0 where one of them has no length.
+    Mentions of one name count once, and not for each other. `titles` are for each mention its candidates, by their
+    rows in `vectors`, `weights` such as their priors, and `names` the number of each mention's name. This
+    nearness is the cosine of each candidate's vector with the weighted sum of all candidates of other names, from
+    -1 to 1; 0 where one of them has no length.
     """
     sizes = [len(each) for each in titles]
     if not sum(sizes):
@@ -86,10 +75,7 @@ def unit(vectors: Floats) -> Floats:
 def write_vectors(folder: str, parts: Iterable[NDArray[np.float16]]) -> storage.FileEntry:
     """Write vectors, in the order of their rows; each part is (titles, size)."""
     schema, count = schemas.TITLE_VECTORS.schema, 0
-    with (
-        storage.atomic_path(storage.join(folder, VECTORS)) as temporary,
-        pa.ipc.new_stream(temporary, schema) as writer,
-    ):
+    with storage.arrow_writer(storage.join(folder, VECTORS), schema) as writer:
         for part in parts:
             values = pa.array(part.ravel(), pa.float16())
             lists = pa.FixedSizeListArray.from_arrays(values, type=schema.field(0).type)

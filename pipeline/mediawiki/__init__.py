@@ -1,4 +1,4 @@
-"""A wiki's configuration in MediaWiki.
+"""The configuration of a wiki, as MediaWiki has it.
 
 languages   namespaces, redirect words, magic words and link trails by language
 data        the tables of `languages`; a new language is added there

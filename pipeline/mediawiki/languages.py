@@ -74,7 +74,7 @@ def wiki_name(language: str, dbname: str) -> str:
 
 
 def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
-    """Further names of a wiki's namespaces, beside its site information's, in lower case, with their keys.
+    """Return other names of a wiki's namespaces than those in its site information, in lower case, with their keys.
 
     "$1" stands for the name of the project.
     """

@@ -1,4 +1,4 @@
-"""A wiki's language, namespaces and case of titles, from its dump."""
+"""A dump's words about its wiki: language, namespaces, case of titles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pipeline.mediawiki.languages import (
 
 @dataclass(frozen=True)
 class SiteInfo:
-    """The ``<siteinfo>`` of a dump.
+    """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
     in old dumps.
@@ -52,7 +52,7 @@ class SiteInfo:
 
     @cached_property
     def other_prefixes(self) -> frozenset[str]:
-        """The prefixes, before the colon, of titles in other namespaces and wikis, in lower case."""
+        """Return what stands before the colon of titles in other namespaces and wikis, in lower case."""
         names = {name for name, key in self._keys.items() if key}
         return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
 

@@ -1,4 +1,4 @@
-"""False ends of sentences among those of a splitter: before a small letter, after abbreviations and ordinals.
+"""Ends of sentences that a splitter found and that are none: before a small letter, after abbreviations and ordinals.
 
 What the languages differ in is in `data/abbreviations.toml`.
 """
@@ -29,7 +29,7 @@ _GEORGIAN = range(0x10D0, 0x1100)  # small letters for Unicode, but sentences be
 
 @dataclass(frozen=True)
 class Rules:
-    """A language's words with a dot; `data/abbreviations.toml` explains each."""
+    """The words that a language writes with a dot; `data/abbreviations.toml` explains each."""
 
     ordinals: bool = False
     always: frozenset[str] = frozenset()
@@ -62,10 +62,7 @@ def find_rules(language: str) -> Rules:
 def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
     """Of the places in a text where a splitter ends one sentence and begins the next, those that are right.
 
-    Args:
-        text: a paragraph.
-        ends: ascending places inside of it, each behind the blanks that follow a sentence.
-        language: a wiki's code.
+    Each place is behind the blanks that follow a sentence.
     """
     rules = find_rules(language)
     dotted = rules.dotted

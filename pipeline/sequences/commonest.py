@@ -32,20 +32,12 @@ Numbers = NDArray[np.int64]
 
 
 def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tokenizer: str) -> int:
-    """Write a row for each held-out sequence, in their order: lists parallel to its `entity_ids`.
+    """Write a row for each held-out sequence: lists parallel to its `entity_ids`; return how many there are.
 
     Column `commonest` is the commonest label of each annotation's text, `commonest_known` the commonest one but
     [UNK]; -1 where the text links to none. The schema's metadata names the sequences' manifest by its SHA-256.
-
-    Args:
-        path: the Arrow IPC stream to write.
-        sequences: folder of BuildSequences.
-        links: folder of ResolveLinks.
-        mentions: folder of BuildMentionTable.
-        tokenizer: the folder of the tokenizer that made the sequences.
-
-    Returns:
-        The number of rows.
+    `sequences`, `links` and `mentions` are folders of BuildSequences, ResolveLinks and BuildMentionTable;
+    `tokenizer` made the sequences.
     """
     offsets, places, counts = held_out_counts(
         sequences=sequences, links=links, mentions=mentions, tokenizer=tokenizer
@@ -57,7 +49,7 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
         pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(column, field.type.value_type))
         for field, column in zip(schema, answers.T, strict=True)
     ]
-    with storage.atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
+    with storage.arrow_writer(path, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
     return len(offsets) - 1
 
@@ -65,11 +57,10 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
 def held_out_counts(
     *, sequences: str, links: str, mentions: str, tokenizer: str
 ) -> tuple[Numbers, Numbers, Iterator[dict[int, int]]]:
-    """Count the links of each held-out annotation's text to each label, without the held-out pages' own links.
+    """Return how often the text of each held-out annotation links to each label, beside the held-out pages' own links.
 
-    Returns:
-        Where the annotations of each held-out sequence begin, and where the last ones end; for each annotation the
-        place of its text among all texts; for each text, one after the other, its labels and their links.
+    These are where the annotations of each held-out sequence begin, and where the last ones end; for each annotation
+    the place of its text among all texts; for each text, one after the other, its labels and their links.
     """
     words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
     table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
@@ -151,7 +142,7 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
 def _own_links(
     folder: str, share: float, table: MentionTable | Respelled, known: set[int]
 ) -> dict[int, Counter[str]]:
-    """Count the held-out pages' links to each title, by the number of the link's name, of the known names alone."""
+    """Return how often the held-out pages link to each title by each known name, by the name's number."""
     found: dict[int, Counter[str]] = {}
     for path in storage.read_manifest(folder, "ResolveLinks").paths(folder, "links/"):
         for batch in storage.read_batches(path, ["page_id", "mention", "title"]):

@@ -31,15 +31,9 @@ def split(
 ) -> list[tuple[int, int]]:
     """Half-open spans of a text's sentences in code points, without blank edges and empty ones.
 
-    Args:
-        text: a paragraph.
-        language: a wiki's code ("en", "de", ...); for codes that it does not know, `sentencex` uses its general rules.
-        splitter: a name for `find_splitter`.
-        links: spans of the links in it, in order; no sentence ends inside one.
-        profile: `paper` takes what the splitter gives: its false ends stay, and ends inside links.
-
-    Raises:
-        ValueError: the splitter's spans overlap, go back, or lie outside of the text.
+    For codes that it does not know `sentencex` uses its general rules. No sentence ends inside one of the `links`,
+    spans in order. Profile `paper` takes what the splitter gives: its false ends stay, and ends inside links.
+    Raises: ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
     find = find_splitter(splitter)
     if find is not _sentencex:
@@ -116,8 +110,7 @@ def _around_links(
 def find_splitter(name: str) -> Splitter:
     """The splitter of that name: `sentencex`, or `module:function`, a function of (text, language) to spans.
 
-    Raises:
-        ValueError: there is none.
+    Raises: ValueError: there is none.
     """
     if name == DEFAULT:
         return _sentencex
@@ -134,7 +127,7 @@ def find_splitter(name: str) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """The identity of a splitter: its name, and its version or, of the user's, the SHA-256 of its module."""
+    """Return a splitter's name, and its version or, of the user's, the SHA-256 of its module."""
     if find_splitter(name) is _sentencex:
         return [name, metadata.version(DEFAULT)]
     source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
@@ -146,7 +139,7 @@ def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
 
 
 def _piece_ends(text: str, language: str) -> list[int]:
-    """The ends of sentencex's sentences inside of a text.
+    """Return where sentencex ends a sentence inside of a text.
 
     A long text goes to it in windows, since its time grows with the square of some texts' length: each window
     begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.

@@ -5,7 +5,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 ROWS_PER_BATCH = 1024
 WORD_STARTS, TITLE_WORDS = "word_starts.arrow", "title_words.arrow"
 STATISTICS = "statistics.json"
+SEQUENCE_COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends")
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 SEEN = "sequences"  # folder of what pretraining sees
 
@@ -27,12 +27,11 @@ SEEN = "sequences"  # folder of what pretraining sees
 class ShardWriter:
     """Writes sequences to an Arrow IPC stream in batches of a fixed size: the same rows give the same bytes."""
 
-    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
-        """Open the file; it is not written atomically."""
+    def __init__(self, writer: pa.ipc.RecordBatchStreamWriter, schema: pa.Schema) -> None:
         self.count = 0
         self._pending: list[tuple[int, WordSequence]] = []
         self._schema = schema
-        self._writer = pa.ipc.new_stream(str(path), schema)
+        self._writer = writer
 
     def extend(self, page_id: int, sequences: Iterable[WordSequence]) -> None:
         """Add the sequences of a page."""
@@ -51,51 +50,34 @@ class ShardWriter:
             self._write(self._pending)
             self._pending = []
 
-    def close(self) -> None:
-        self._writer.close()
-
 
 @contextlib.contextmanager
 def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
     """Write sequences to a local file that appears complete or not at all."""
-    with storage.atomic_path(path) as temporary:
-        writer = ShardWriter(temporary, schema)
-        try:
-            yield writer
-            writer.flush()
-        finally:
-            writer.close()
+    with storage.arrow_writer(path, schema) as writer:
+        rows = ShardWriter(writer, schema)
+        yield rows
+        rows.flush()
 
 
 def _record_batch(chunk: list[tuple[int, WordSequence]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = {
-        "word_ids": [sequence.word_ids for _, sequence in chunk],
-        "entity_ids": [sequence.entity_ids for _, sequence in chunk],
-        "entity_starts": [sequence.entity_starts for _, sequence in chunk],
-        "entity_ends": [sequence.entity_ends for _, sequence in chunk],
-        "page_id": [page_id for page_id, _ in chunk],
-    }
+    columns = {name: [getattr(sequence, name) for _, sequence in chunk] for name in SEQUENCE_COLUMNS}
+    columns["page_id"] = [page_id for page_id, _ in chunk]
     return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def write_word_starts(path: str | Path, word_starts: Iterable[bool]) -> int:
-    """Write the table that makes whole words recoverable: one row a token id; the number of rows.
-
-    The file is not written atomically.
-    """
-    table = pa.table([pa.array(list(word_starts), pa.bool_())], schema=schemas.WORD_STARTS.schema)
-    with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+def write_word_starts(folder: str, word_starts: Sequence[bool]) -> storage.FileEntry:
+    """Write the table that makes whole words recoverable, a row for each token id."""
+    table = pa.table([pa.array(word_starts, pa.bool_())], schema=schemas.WORD_STARTS.schema)
+    with storage.arrow_writer(storage.join(folder, WORD_STARTS), table.schema) as writer:
         writer.write_table(table)
-    return table.num_rows
+    return storage.describe(folder, WORD_STARTS, table.num_rows)
 
 
-def write_title_words(path: str | Path, titles: Sequence[str], tokenizer: WordTokenizer) -> int:
-    """Write the words of entities' titles, a row for each id; the number of rows.
-
-    The file is not written atomically.
-    """
+def write_title_words(folder: str, titles: Sequence[str], tokenizer: WordTokenizer) -> storage.FileEntry:
+    """Write the words of entities' titles, a row for each id."""
     schema = schemas.title_words(tokenizer.vocab_size).schema
-    with pa.ipc.new_stream(str(path), schema) as writer:
+    with storage.arrow_writer(storage.join(folder, TITLE_WORDS), schema) as writer:
         for first in range(0, len(titles), ROWS_PER_BATCH):
             some = titles[first : first + ROWS_PER_BATCH]
             # The special entities have no words.
@@ -104,7 +86,7 @@ def write_title_words(path: str | Path, titles: Sequence[str], tokenizer: WordTo
             words = [tokenizer.encode(each, [True] * len(each)) for each in texts]
             columns = zip((some, *words), schema.types, strict=True)
             writer.write_batch(pa.record_batch([pa.array(*each) for each in columns], schema=schema))
-    return len(titles)
+    return storage.describe(folder, TITLE_WORDS, len(titles))
 
 
 # Figures: how many, how long, and what is in them
@@ -113,13 +95,9 @@ def write_title_words(path: str | Path, titles: Sequence[str], tokenizer: WordTo
 def describe_sequences(paths: Iterable[str]) -> dict[str, Any]:
     """Counts over shards, which are memory-mapped and read a batch at a time.
 
-    Args:
-        paths: Arrow files of sequences.
-
-    Returns:
-        `sequences`, `words` (tokens without [CLS] and [SEP]), `annotations`, `unknown_entities` ([UNK] among them),
-        `unknown_share`, and by their size the numbers of sequences (`words_per_sequence`, `entities_per_sequence`) and
-        of annotations (`words_per_mention`).
+    They are `sequences`, `words` (tokens without [CLS] and [SEP]), `annotations`, `unknown_entities` ([UNK] among
+    them), `unknown_share`, and by their size the numbers of sequences (`words_per_sequence`,
+    `entities_per_sequence`) and of annotations (`words_per_mention`).
     """
     sizes: dict[str, Counter[int]] = {name: Counter() for name in SIZES}
     unknown = 0

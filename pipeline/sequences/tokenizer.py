@@ -196,7 +196,7 @@ class WordPiece(WordTokenizer):
 
 
 def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
-    """The files of a tokenizer's copy that `WordTokenizer.load` reads, by their names.
+    """Return what a copy of a tokenizer holds that `WordTokenizer.load` reads, by the names of its files.
 
     vocab.json and merges.txt, or vocab.txt and tokenizer_config.json. Raises: ValueError for a tokenizer that these
     cannot hold.

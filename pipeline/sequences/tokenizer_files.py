@@ -17,7 +17,7 @@ _IDS_WANTED = "wanted the ids 0, 1, 2, ..., each once; take the file that came w
 
 @dataclass(frozen=True)
 class Normalizer:
-    """BERT's normalisation; accents are stripped where `strip_accents` is None and letters lower-cased."""
+    """Changes by BERT to a text; accents are stripped where `strip_accents` is None and letters lower-cased."""
 
     do_lower_case: bool = True
     strip_accents: bool | None = None
@@ -31,7 +31,7 @@ def tokenizer_files(folder: Path) -> dict[str, Path]:
 
 
 def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
-    """Choose the files that make a tokenizer: their names, by their usual names.
+    """Return which of some files make a tokenizer: their names, by their usual names.
 
     RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's tokenizer.json or vocab.txt, and
     tokenizer_config.json where there is one. Raises: ValueError, with where the files are, for files without.

@@ -11,7 +11,7 @@ locks      one run makes a folder, or many read it
 tries      sets and maps of texts in one memory-mapped file
 """
 
-from pipeline.storage.arrow import open_arrow, to_array
+from pipeline.storage.arrow import arrow_writer, open_arrow, to_array
 from pipeline.storage.blocks import (
     BLOCKS,
     KEY,
@@ -68,5 +68,4 @@ from pipeline.storage.parquet import (
     read_batches,
     read_rows,
     sum_column,
-    sum_lengths,
 )

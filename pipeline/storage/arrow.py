@@ -1,11 +1,14 @@
 """Arrow arrays and memory-mapped streams."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from pipeline.storage.files import atomic_path
 
 
 def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -21,14 +24,17 @@ def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-# Arrow
+@contextlib.contextmanager
+def arrow_writer(path: str, schema: pa.Schema) -> Iterator[pa.ipc.RecordBatchStreamWriter]:
+    """Write an Arrow IPC stream to a local file that appears complete or not at all."""
+    with atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
+        yield writer
 
 
 def open_arrow(path: str | Path) -> pa.Table:
-    """The rows of an Arrow IPC stream in a local file, memory-mapped: nothing is read before it is asked for.
+    """Return the rows of an Arrow IPC stream in a local file, memory-mapped: nothing is read before it is asked for.
 
-    Raises:
-        ValueError: it is no such file.
+    Raises: ValueError: it is no such file.
     """
     try:
         with pa.memory_map(str(path)) as source:

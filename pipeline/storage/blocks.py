@@ -40,12 +40,12 @@ class Block:
 
 
 def error_path(folder: str, number: int) -> str:
-    """The file for the message of a user's error in a block."""
+    """Return where a worker leaves the message of a user's error in a block."""
     return join(folder, BLOCKS, f"error-{number:05d}.txt")
 
 
 def page_path(folder: str, number: int) -> str:
-    """The file for the id of the page of a block that a worker is working on."""
+    """Return where a worker leaves the id of the page of a block that it is working on."""
     return join(folder, BLOCKS, f"page-{number:05d}.txt")
 
 
@@ -101,14 +101,7 @@ def _record_path(folder: str, number: int) -> str:
 
 
 def commit_block(folder: str, key: str, number: int, record: Result) -> None:
-    """Make a block count as done; its data files are already in place.
-
-    Args:
-        folder: the stage's folder.
-        key: digest of all that decides the stage's bytes; a block with another key is never reused.
-        number: the block's number within the stage.
-        record: its files (relative to the folder) and counts.
-    """
+    """Make a block count as done; its data files are already in place. A block with another key is never reused."""
     text = json.dumps({"key": key, **as_json(record)}, sort_keys=True, indent=1)
     write_bytes(_record_path(folder, number), text.encode() + b"\n")
 
@@ -169,29 +162,20 @@ def clear_if_changed(folder: str, key: str) -> None:
 # What other machines see and write
 
 
-def wait_for(
-    condition: Callable[[], bool],
-    seconds: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> bool:
-    """Wait for something, so many seconds; return whether it came true."""
-    deadline = clock() + seconds
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Return whether something comes true within so many seconds."""
+    deadline = time.monotonic() + seconds
     while not condition():
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             return False
-        sleep(_LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)
     return True
 
 
 def unseen(folder: str, key: str, patience: float) -> str:
     """For a worker: a line that says that this machine does not see the stage's folder, or nothing where it does.
 
-    Args:
-        folder: the stage's folder.
-        key: what its KEY has to hold; another folder of the same name is not the one.
-        patience: seconds after which a file has to be seen.
+    A folder of the same name whose KEY has not `key` is another one.
     """
     path = join(folder, KEY)
     found = ""
@@ -211,15 +195,7 @@ def unseen(folder: str, key: str, patience: float) -> str:
     return f"{socket.gethostname()}: {path} {found}; {SHARED}"
 
 
-def await_blocks(
-    folder: str,
-    key: str,
-    numbers: Collection[int],
-    patience: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> dict[int, Result]:
+def await_blocks(folder: str, key: str, numbers: Collection[int], patience: float) -> dict[int, Result]:
     """The records of these blocks, as soon as all are there with their files, or after `patience` seconds.
 
     What is not there by then is left out.
@@ -232,7 +208,7 @@ def await_blocks(
                 found[number] = record
         return len(found) == len(set(numbers))
 
-    wait_for(are_there, patience, clock=clock, sleep=sleep)
+    wait_for(are_there, patience)
     return dict(sorted(found.items()))
 
 

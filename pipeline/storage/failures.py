@@ -60,16 +60,8 @@ def check_share(
 ) -> None:
     """Stop a stage that drops more than it may.
 
-    Args:
-        what: the rows, as "pages".
-        drops: reason -> count.
-        total: kept and dropped rows.
-        limit: the share that may be dropped.
-        parameter: where the user can set the limit.
-        free_share: `FREE` are allowed whatever the limit, where they are at most that share of the total.
-
-    Raises:
-        ValueError: the share is passed.
+    `total` counts kept and dropped rows; the user sets the limit by `parameter`. `FREE` rows are allowed whatever it
+    is, where they are at most `free_share` of the total. Raises: ValueError: the share is passed.
     """
     dropped = sum(drops.values())
     if dropped > max(min(FREE, free_share * total), limit * total):

@@ -22,11 +22,9 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def check(folder: str) -> None:
-    """Check that files of a folder can be written and locked.
+    """Check whether files of a folder can be written and locked.
 
-    Raises:
-        OSError: they cannot be written.
-        ValueError: they cannot be locked.
+    Raises: OSError: they cannot be written. ValueError: they cannot be locked.
     """
     with tempfile.TemporaryFile(dir=folder) as probe:
         _flock(folder, probe, fcntl.LOCK_EX)
@@ -36,10 +34,8 @@ def check(folder: str) -> None:
 def hold(folder: str, *, reads: bool = False) -> Iterator[None]:
     """Hold a stage's folder, against all other runs or, with `reads`, against those that would make it anew.
 
-    Where somebody else holds it, a run that has a central scheduler waits.
-
-    Raises:
-        ValueError: somebody else holds it, or the file system has no locks.
+    Where somebody else holds it, a run that has a central scheduler waits. Raises: ValueError: somebody else holds
+    it, or the file system has no locks.
     """
     locks = os.path.join(os.path.dirname(folder), ".locks")
     make_folder(locks)

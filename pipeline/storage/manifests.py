@@ -36,7 +36,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Result:
-    """The files, rows, drops and facts of a stage's work, or of one block of it; the fields are the manifest's."""
+    """The files and counts of a stage's work, or of one block of it; the fields are the manifest's."""
 
     files: tuple[FileEntry, ...]
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content and origin of a finished stage. Nothing in it depends on time, place or machine.
+    """The content of a finished stage and its origin. Nothing in it depends on time, place or machine.
 
     Attributes:
         stage: name of the stage.

@@ -16,9 +16,6 @@ from pipeline.storage.files import atomic_output
 ROW_GROUP_ROWS = 8192
 
 
-# Parquet
-
-
 def parquet_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     """A writer whose files tell when a bit of them has changed: `read_rows` and Spark check every page's checksum."""
     return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True)
@@ -46,7 +43,7 @@ class ParquetRows:
             self._flush()
 
     def count_rows(self, rows: Sequence[Any]) -> int:
-        """Count these as rows of the file."""
+        """Return how many rows of the file these are."""
         return len(rows)
 
     def to_table(self, rows: Sequence[Any]) -> pa.Table:
@@ -95,8 +92,7 @@ def parquet_rows(
 def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Stream a Parquet file's rows as dicts, holding a batch at a time.
 
-    Raises:
-        ValueError: the file cannot be read, or its content has changed since it was written.
+    Raises: ValueError: the file cannot be read, or its content has changed since it was written.
     """
     for batch in read_batches(path, columns, rows=1024):
         yield from batch.to_pylist()
@@ -108,14 +104,8 @@ def sum_column(paths: Iterable[str], column: str) -> int:
     return sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
 
 
-def sum_lengths(paths: Iterable[str], column: str) -> int:
-    """UTF-8 bytes of the texts in a column of Parquet files."""
-    batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
-    return sum(pc.sum(pc.binary_length(batch.column(0))).as_py() or 0 for batch in batches)
-
-
 def count_values(paths: Iterable[str], column: str) -> dict[str, int]:
-    """Count each text in a column of Parquet files, by text in order."""
+    """Return how often each text stands in a column of Parquet files, by text in order."""
     counts: Counter[str] = Counter()
     for batch in chain.from_iterable(read_batches(path, [column]) for path in paths):
         counts.update(
@@ -129,8 +119,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its full path.
 
-    Raises:
-        ValueError: the file cannot be read, or its content has changed since it was written.
+    Raises: ValueError: the file cannot be read, or its content has changed since it was written.
     """
     with open(path, "rb") as stream:
         try:

@@ -1,7 +1,6 @@
 """The parts of a table, each written by a task on some machine: what the tasks say is held against what is found."""
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ _SHOWN = 5  # parts in a message
 
 
 class Written(NamedTuple):
-    """A task's report on its part: the file that it wrote, or why it did not; on one that is kept it says nothing."""
+    """A task's words about its part: the file that it wrote, or why it did not; none of one that is kept."""
 
     part: int
     host: str
@@ -31,32 +30,16 @@ def check_parts(
     written: Iterable[Written],
     kept: Mapping[int, Result],
     patience: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> dict[int, Result]:
     """Hold what tasks say that they wrote against what is found: record, size, rows and SHA-256 of every part.
 
-    Args:
-        folder: the stage's folder.
-        key: digest of all that decides the stage's bytes.
-        numbers: the parts that have to be there.
-        written: what each task says.
-        kept: the records of the parts that were there before.
-        patience: seconds to wait for what shows late.
-        clock: gives seconds.
-        sleep: waits so many seconds.
-
-    Returns:
-        The record of each part.
-
-    Raises:
-        ValueError: names the parts that are not there or not the same, and their hosts. They are made again by the next
-            run.
+    `kept` are the records of the parts that were there before; what shows late is waited for. Return the record of
+    each part. Raises: ValueError: names the parts that are not there or not the same, and their hosts. They are made
+    again by the next run.
     """
     said = {each.part: each for each in written}
     raise_problem(each.problem for each in said.values())
-    found = await_blocks(folder, key, numbers, patience, clock=clock, sleep=sleep)
+    found = await_blocks(folder, key, numbers, patience)
 
     def problem(number: int) -> str:
         if number not in said:

@@ -37,11 +37,7 @@ class TextMap:
     """Texts and a number for each, in a file that any number of processes share."""
 
     def __init__(self, path: str) -> None:
-        """Map the file.
-
-        Raises:
-            ValueError: it is none of `write_numbers`, or not complete.
-        """
+        """Map the file. Raises: ValueError: it is none of `write_numbers`, or not complete."""
         with open(path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             # Kept, since tries do not hold on to what they lie in.

@@ -1,4 +1,4 @@
-"""Lines of their own for heading tags, poems, definition lists; and for rows of tables that no table is around.
+"""Markup that makes lines: heading tags, poems, definition lists; and rows of tables that no table is around.
 
 `split_blocks` works on the source, where the edges of tags, templates and links are still seen; `keep_bars` behind the
 cut, where what is left of a table is seen.
@@ -33,13 +33,9 @@ _NO_TEXT = f"{GONE}{CUT} \t"
 def split_blocks(text: str) -> str:
     """The source with headings in tags as headings, and with the lines of poems and the terms of lists apart."""
     if _SOME_TAG.search(text):
-        text = _break_poems(_HEADING_TAGS.sub(_heading, text))
+        text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
+        text = _break_poems(text)
     return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
-
-
-def _heading(tags: re.Match[str]) -> str:
-    level = "=" * int(tags[1])
-    return f"\n{level}{tags[2]}{level}\n"
 
 
 def _break_poems(text: str) -> str:

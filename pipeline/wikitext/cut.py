@@ -96,7 +96,7 @@ def _cut_once(
 
 
 def _as_value(shown: str) -> str:
-    """A template's text as part of another's argument: an equals sign or a bar there is none of that one's."""
+    """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
@@ -109,7 +109,7 @@ def _pieces(text: str, regions: list[Region], position: int, last: int) -> Itera
 
 
 def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """Count one region's drops: itself, and the links inside."""
+    """Count what one region drops: itself, and the links inside."""
     kind = region.kind
     if ":" in kind:
         drops[kind] += 1

@@ -35,11 +35,8 @@ _UNSPACED_JOINT = re.compile(rf"{GONE}(?<=[0-9A-Za-z]{GONE})(?=[0-9A-Za-z])")
 def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unspaced: bool = False) -> str:
     """Lines, with their marks, without the holes beside GONE and CUT; links stay links.
 
-    Args:
-        text: lines with marks.
-        lead_in: words in small letters that stand before a template alone, and go with it.
-        drops: counts what was closed.
-        unspaced: whether the script has no blanks between words.
+    `lead_in` are words in small letters that stand before a template alone, and go with it; `unspaced` scripts have
+    no blanks between words.
     """
     text = text.replace(CUT, "")
     if GONE not in text:

@@ -1,4 +1,4 @@
-"""Targets and labels of links: the rules of a wiki under a profile."""
+"""The target of a link and the text that it shows: the rules of a wiki under a profile."""
 
 import re
 from collections import Counter
@@ -93,7 +93,7 @@ def _is_title_of_paper(title: str) -> bool:
 
 
 class LinkRules:
-    """A wiki's rules of links under a profile; knows the titles that it has seen."""
+    """The rules by which a wiki's links are read under a profile; knows the titles that it has seen."""
 
     def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site

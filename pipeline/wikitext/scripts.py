@@ -44,7 +44,7 @@ def choose_variants(text: str, variants: Sequence[str], drops: Counter[str]) -> 
 
 
 def _shown(content: str, variants: Sequence[str]) -> str:
-    """The text of one conversion; a rule for elsewhere, a description or a name is none, but no empty line either."""
+    """Return the text of a conversion; a rule for elsewhere, a description or a name is no text, nor an empty line."""
     before, bar, rules = content.partition("|")
     if not bar or "[[" in before:
         before, rules = "", content

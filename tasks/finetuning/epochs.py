@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a step's batch, computed at once, and its share of the terms of the batch's loss."""
+    """A part of a step's batch that is computed at once, and its share of the terms of the batch's loss."""
 
     batch: Any
     share: float
@@ -205,7 +205,7 @@ def optimizer_of(run: Run) -> Optimizer:
 
 
 def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
-    """Yield `make` of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
+    """Yield what is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(make, first) if first < end else None
         for number in range(first + 1, end + 1):
@@ -251,7 +251,7 @@ def parts_of_step(run: Run, step: int) -> Sequence[Part]:
 
 
 def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
-    """A part's share of its step's loss: the mean over all terms of a group, or of the groups' means."""
+    """Return what a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
     with autocast(run.device, run.hyperparameters.precision):
         losses = run.task.loss(run.module, part.batch.to(run.device))
     return {name: loss * part.share for name, loss in losses.items()}

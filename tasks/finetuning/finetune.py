@@ -201,7 +201,7 @@ def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
 
 
 def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | None) -> dict[str, Any]:
-    """The fingerprints of a run's inputs: SHA-256 of the data's files, the model and so on."""
+    """Return what tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
     if mentions:
         read_manifest(str(mentions))  # which says what is wrong with another folder
     return {

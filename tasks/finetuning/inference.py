@@ -34,7 +34,7 @@ def predict(run: Run, split: str) -> Sequence[Any]:
 
 
 def decode(run: Run, split: str, logits: Sequence[np.ndarray]) -> Sequence[Any]:
-    """The predictions of a split's logits."""
+    """Return what the logits of a split predict."""
     return run.task.decode(run.datasets[split], run.features[split].items, logits, run.labels)
 
 

@@ -26,7 +26,7 @@ SOME_INPUTS = 32  # by which the attention of words to new entities is set
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """The settings of a fine-tuning.
+    """The start of a fine-tuning, and its way.
 
     Attributes:
         weights: our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT, as the variant
@@ -144,7 +144,9 @@ def prepare(
     if settings.profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)
         if variant.entities and (luke.entities_are_new or task.BEGINS_WITHOUT_ENTITIES):
-            begin_without_entities(task, module, features["train"].items, words.pad_id)
+            train = features["train"].items
+            some = train[:: -(-len(train) // SOME_INPUTS)]  # from all over it
+            hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
     device = str(resolve_device(settings.device))
     run = Run(
         task=task,
@@ -168,8 +170,8 @@ def prepare(
 
 def read_splits(task: Task[Any, Any], data: Path, tag_column: str) -> dict[str, Any]:
     """Return the data sets of a folder. Raises: ValueError for a column of tags where the task has none."""
-    if tag_column and not task.HAS_TAG_COLUMN:
-        raise ValueError(f"fine_tuning.tag_column {tag_column}: files of ner alone have tags; leave it out")
+    if tag_column and task is not TASKS["ner"]:
+        raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
     options = {"tag_column": tag_column} if tag_column else {}
     return {split: task.read(split_file(data, split), **options) for split in SPLITS}
 
@@ -183,14 +185,6 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
     bias = task.starting_bias(train, module.classifier.out_features)
     if bias is not None:
         module.classifier.bias.copy_(torch.from_numpy(bias))
-
-
-def begin_without_entities(
-    task: Task[Any, Any], module: Classifier, train: Sequence[Any], pad_id: int
-) -> None:
-    """Lets words start as if there were no entities, by some inputs from all over train."""
-    some = train[:: -(-len(train) // SOME_INPUTS)]
-    hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)
 
 
 def check_parts(run: Run) -> None:
@@ -220,7 +214,9 @@ def load_pretrained(
         str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
     )
     values = read_fine_tuned(weights)
-    earlier = fine_tuned_task(values, weights) if values else None
+    if values and values["task"] not in TASKS:
+        raise ValueError(f"{weights}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
+    earlier = TASKS[values["task"]] if values else None
     if earlier and earlier is not task:
         remove_word_markers(luke, earlier.WORD_MARKERS)
     has_own = earlier is task
@@ -240,10 +236,3 @@ def load_pretrained(
     if has_own:
         return luke, marker_ids(luke.config, task.WORD_MARKERS)
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
-
-
-def fine_tuned_task(values: Mapping[str, Any], source: Path) -> Task[Any, Any]:
-    """The task that a model was fine-tuned for, by its configuration. Raises: ValueError for one that is unknown."""
-    if values["task"] not in TASKS:
-        raise ValueError(f"{source}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
-    return TASKS[values["task"]]

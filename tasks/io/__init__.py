@@ -1,4 +1,4 @@
-"""Input and output of the tasks.
+"""Files that the tasks read and write.
 
 data_folder    the splits and the label file
 records        JSON files, object by object

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from model.files import CONFIG, read_json, read_optional
 from pipeline.lookup.annotator import Annotator
@@ -10,18 +10,15 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 
 
-class Annotation(Protocol):
-    """A mention that an annotator finds; `entity_id` is None for what is not in the vocabulary."""
+class EntityMention(NamedTuple):
+    """Characters of a text (half open), and the entity that they name; that of [UNK] for one outside the vocabulary."""
 
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def entity_id(self) -> int | None: ...
+    start: int
+    end: int
+    entity_id: int
 
 
-Annotate = Callable[[str, str | None], Sequence[Annotation]]
+Annotate = Callable[[str, str | None], Sequence[EntityMention]]
 """The annotations of a text, from the Wikipedia page of this title where one is known."""
 
 
@@ -37,8 +34,9 @@ def open_annotator(mentions: Path, weights: Path | None = None) -> Annotate:
     if weights:
         check_same_entities(mentions, weights)
 
-    def annotate(text: str, page: str | None) -> Sequence[Annotation]:
-        return annotator.annotate(text, page if page and annotator.has_page(page) else None)
+    def annotate(text: str, page: str | None) -> Sequence[EntityMention]:
+        found = annotator.annotate(text, page if page and annotator.has_page(page) else None)
+        return [EntityMention(each.start, each.end, each.entity_id) for each in found]
 
     return annotate
 

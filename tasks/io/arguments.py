@@ -1,12 +1,12 @@
-"""The command lines of the tasks: kinds of arguments, and how they end."""
+"""Shared parts of the tasks' command lines: kinds of arguments, and how they end."""
 
 import argparse
+import io
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NoReturn
 
 from pipeline.storage import STAGES, finished_stages
 
@@ -47,32 +47,32 @@ def positive(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """A number between 0 and 1 from the command line."""
-    value = _number(text)
+    """Return a number between 0 and 1 from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text}: wanted a number from 0 to 1")
     return value
 
 
-def weight(text: str) -> float:
-    """A weight from the command line, 0 or more."""
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 0 or more")
-    return value
+def run(command: Callable[[], int | None]) -> None:
+    """Run a command: its status ends the program, an error does in one line, and an interruption with 130.
 
-
-def _number(text: str) -> float:
+    Where nobody reads any more it ends without a word.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
-        return float(text)
-    except ValueError:
-        return -1.0
-
-
-def stop(error: Exception) -> NoReturn:
-    """End with what is wrong; where nobody reads any more, without a word."""
-    if not isinstance(error, BrokenPipeError):
+        status = command()
+    except BrokenPipeError:
+        # What Python would flush at its end has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
-    # What Python would flush at its end has nowhere to go.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if status:
+        sys.exit(status)

@@ -73,7 +73,7 @@ def fit_temperature(choices: Callable[[], Iterable[Choices]]) -> float:
 def least(
     loss: Callable[[list[float]], np.ndarray], low: float, high: float, precision: float = PRECISION
 ) -> float:
-    """Find the minimum of a function that falls and then rises: on a grid that is made finer around its best point."""
+    """Return where a function that falls and then rises is least: a grid is made finer around its best point."""
     while high - low > precision:
         grid = np.linspace(low, high, POINTS)
         best = int(np.argmin(loss(grid.tolist())))

@@ -16,7 +16,7 @@ WANTED = "a JSON array of objects or a JSON object a line"
 
 
 class Errors(Counter[str]):
-    """The count of each reason; `first` has the place where it was found first."""
+    """Counts of reasons; `first` has the place where it was found first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,10 +57,14 @@ class Record:
             raise self.error(f"{name} is {shown(value)}; wanted {wanted}")
         return value
 
-    def identifier(self, name: str = "id") -> str:
-        """The value of a field that is a text or a whole number."""
-        number = self.values.get(name)
-        return str(number) if type(number) is int else self.text(name)
+    def identifier(self) -> str:
+        """Return the value of `id`, which is a text or a whole number."""
+        number = self.values.get("id")
+        return str(number) if type(number) is int else self.text("id")
+
+    def first_of(self, *names: str) -> str:
+        """Return the first of these fields that there is, or else the last of them."""
+        return next((name for name in names if name in self.values), names[-1])
 
     def text(self, name: str) -> str:
         value: str = self.field(name, str, "a text")
@@ -104,7 +108,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
-    """Yield the place of each record, and its reader: a broken line of JSON is an error of its reader alone."""
+    """Yield the place of each of these records, and its reader: a broken line of JSON is its reader's error alone."""
     if is_table(path):
         for shard in shards(path):
             for number, row in enumerate(read_rows(shard), start=1):
@@ -116,9 +120,11 @@ def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
         for record in _array_records(path, text):
             yield record.where, partial(Record, record.where, record.values, record.line)
         return
-    for number, line in filled_lines(text):
-        where = f"{path}:{number}"
-        yield where, partial(parse_line, where, line, number)
+    # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield where, partial(parse_line, where, line, number)
 
 
 def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = False) -> str:
@@ -219,12 +225,6 @@ def _place(path: Path, error: Exception, line: int = 0) -> str:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
-
-
-def filled_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
-    # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
 def _array_records(path: Path, text: str) -> Iterator[Record]:

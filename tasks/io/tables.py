@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     names = _class_names(table.schema.metadata or {})
     for number, row in enumerate(rows, start=1):
         for column in names.keys() & row.keys():
-            row[column] = _named(row[column], names[column], _refuse(path, number, column))
+            row[column] = _named(row[column], names[column], f"{path}: row {number}: {column}")
     return rows
 
 
@@ -102,18 +102,14 @@ def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     return found
 
 
-def _refuse(path: Path, row: int, column: str) -> Callable[[object, int], ValueError]:
-    return lambda value, count: ValueError(
-        f"{path}: row {row}: {column} holds {value!r}; wanted a class from 0 to {count - 1}, which the file names; "
-        "correct it or remove the row"
-    )
-
-
-def _named(value: Any, names: list[str], refuse: Callable[[object, int], ValueError]) -> Any:
+def _named(value: Any, names: list[str], where: str) -> Any:
     if isinstance(value, list):
-        return [_named(each, names, refuse) for each in value]
+        return [_named(each, names, where) for each in value]
     if isinstance(value, int):
         if not 0 <= value < len(names):
-            raise refuse(value, len(names))
+            raise ValueError(
+                f"{where} holds {value!r}; wanted a class from 0 to {len(names) - 1}, which the file names; "
+                "correct it or remove the row"
+            )
         return names[value]
     return value

@@ -80,6 +80,6 @@ def boundaries(spans: Sequence[CharacterSpan]) -> list[tuple[int, int, int]]:
 
 
 def character_span(words: Sequence[str], span: tuple[int, int]) -> CharacterSpan:
-    """The characters of a half-open span of words, in all words joined by blanks."""
+    """Return where the words of a half-open span stand in all words joined by blanks."""
     starts = [*accumulate((len(word) + 1 for word in words), initial=0)]
     return starts[span[0]], starts[span[1]] - 1

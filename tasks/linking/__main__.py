@@ -1,22 +1,13 @@
 """Entity linking: `python -m tasks.linking link`, `serve`, `score`, `calibrate` and `convert`.
 
-    python -m tasks.linking link --mentions DIR --model DIR < text
-    python -m tasks.linking serve --mentions DIR --model DIR
-    python -m tasks.linking score GOLD PREDICTIONS --mentions DIR
-    python -m tasks.linking calibrate --documents FILE --mentions DIR --model DIR --output calibration.json
-    python -m tasks.linking convert FILE > documents.jsonl
-
-`link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`; with `--ner` also `label` and
-`label_probability`. Places are code points, ends are excluded.
+docs/reference/tasks.md has the formats of documents and answers.
 """
 
 import argparse
-import io
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from tasks.io.arguments import stop
+from tasks.io.arguments import run
 from tasks.linking.commands.calibrate import add_calibrate
 from tasks.linking.commands.link import add_link, add_serve
 from tasks.linking.commands.score import add_convert, add_score
@@ -42,17 +33,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     options = parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
-    run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        status = run(options)
-    except (ValueError, OSError) as error:
-        stop(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    if status:
-        sys.exit(status)
+    run(partial(options.run, options))
 
 
 if __name__ == "__main__":

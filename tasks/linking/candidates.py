@@ -1,4 +1,4 @@
-"""Candidates of mentions: the commonest targets of their text, with their share of its links, the prior.
+"""Pages that mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
 
 A text is looked up as it is, then as a title or redirect, then by its letters, without case, accents and punctuation.
 Last, a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does.
@@ -28,10 +28,8 @@ _LONGEST_ACRONYM = 8
 class Candidate(NamedTuple):
     """A page that a mention can stand for.
 
-    Attributes:
-        title: after redirects; also of a page that the dump lacks.
-        entity_id: in the table's vocabulary; None for a page outside of it.
-        prior: share of the links of the mention's text that go there.
+    The title is that after redirects, also of a page that the dump lacks; a page outside of the vocabulary has no
+    `entity_id`. `prior` is the share of the links of the mention's text that go there.
     """
 
     title: str
@@ -40,12 +38,10 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The candidates of a mention.
+    """The pages that a mention can stand for.
 
-    Attributes:
-        step: that found them.
-        items: the candidates, the commonest first.
-        links: how many links have the mention's text, those to other pages included; 1 where a title was found.
+    `step` has found them; the commonest is the first. `links` have the mention's text, those to other pages
+    included; 1 where a title was found.
     """
 
     step: str
@@ -56,10 +52,8 @@ class Candidates(NamedTuple):
 class DetectedMention(NamedTuple):
     """A mention that was found in a text.
 
-    Attributes:
-        start, end: characters of the text, half open, in code points.
-        probability: that it is one. For a name of the table: how often the name is a link.
-        label: what a model of entity recognition calls it, whose probability that is; None for a name of the table.
+    `probability` is that of a mention: for a name of the table how often the name is a link. A model of entity
+    recognition gives a `label`, whose probability that is.
     """
 
     start: int
@@ -75,13 +69,9 @@ _Found = tuple[tuple[Candidate, ...], int]
 class LinkingExample(NamedTuple):
     """A document with its mentions, and the candidates of each.
 
-    Attributes:
-        text: of the document.
-        mentions: in it.
-        candidates: of each mention.
-        detected: the mentions as they were detected, with their probabilities; None where they were given.
-        contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
-        coherence: for each mention how near its candidates are to those of the other mentions; None without contexts.
+    `detected` has the probabilities of mentions that were found; None where they were given. `contexts` are the
+    cosines of the candidates' contexts with the text, `coherence` how near candidates are to those of the other
+    mentions; None without contexts.
     """
 
     text: str
@@ -103,9 +93,8 @@ class LinkingExample(NamedTuple):
 class OwnLinks(NamedTuple):
     """The links of a page of the table's dump, which the table has counted among all others.
 
-    Attributes:
-        of_names: by the number of a name's row, how many of its links the page has to each title.
-        alone: titles without a page that no other page links to.
+    `of_names` has by the number of a name's row how many of its links the page has to each title; `alone` are titles
+    without a page that no other page links to.
     """
 
     of_names: Mapping[int, Mapping[str, int]]
@@ -149,7 +138,7 @@ class CandidateFinder:
         return [found[text] for text in texts]
 
     def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
-        """Each document's part of the table's links: it is a page of the dump, and its mentions are the page's links.
+        """Return the links of each document, a page of the dump, that are among those of the table.
 
         Raises: ValueError naming a document that links a name to a title more often than the whole dump does.
         """
@@ -159,7 +148,7 @@ class CandidateFinder:
         return [
             OwnLinks(
                 of_names,
-                {title for title, count in own.items() if self._is_alone(title, links[title] - count)},
+                {title for title, count in own.items() if links[title] == count and self._has_no_page(title)},
             )
             for of_names, own in zip(counts, ends, strict=True)
         ]
@@ -186,9 +175,9 @@ class CandidateFinder:
                     )
         return dict(found)
 
-    def _is_alone(self, title: str, others: int) -> bool:
+    def _has_no_page(self, title: str) -> bool:
         target = self.targets.get(title)
-        return not others and target is not None and target.page_id is None
+        return target is not None and target.page_id is None
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
         for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):

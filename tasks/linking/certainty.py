@@ -1,4 +1,4 @@
-"""The certainty of answers: scores of candidates become probabilities; below a threshold no page is given.
+"""The certainty of answers: scores of candidates become probabilities, and below a threshold no page is given.
 
 Candidates are not all that a mention can stand for. As in absolute discounting (Ney et al., 1994), each candidate gives
 the part `discount` of a link to pages which the mention's text was never linked to. So a name that was linked once is
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Certainty:
-    """Turns the scores of a mention's candidates into probabilities.
+    """Numbers that turn the scores of a mention's candidates into probabilities.
 
     Attributes:
         prior_weight: of what counts say, beside the model's score; of no meaning without a model.
@@ -57,10 +57,9 @@ class Certainty:
     def probabilities(self, shares: ArrayLike, links: int) -> Floats:
         """The probability of each candidate.
 
-        Args:
-            shares: (candidates) by the softmax at temperature 1 or, without a model, the priors. Where they are less
-                than 1 together, the rest belongs to pages that are no candidates, and stays theirs.
-            links: how many links the mention's text has, as `Candidates` tells it.
+        `shares` are those of the softmax at temperature 1 or, without a model, the priors. Where they are less than
+        1 together, the rest belongs to pages that are no candidates, and stays theirs. `links` are those of the
+        mention's text.
         """
         found = np.asarray(shares, np.float64)
         if self.temperature != 1 and len(found):
@@ -89,7 +88,7 @@ _LIMITS = {
 def basis(
     finder: CandidateFinder, model: Path | None, contexts: str | None, *, is_global: bool
 ) -> dict[str, Any]:
-    """The basis of probabilities, for which a calibration is made: tables, candidates, model and mode.
+    """Return what probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
 
     `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
     """
@@ -146,7 +145,7 @@ def _short(value: object) -> str:
 
 
 def reliability(confidences: ArrayLike, is_right: ArrayLike) -> Figures:
-    """Measure the calibration of probabilities: in ten bins the mean, beside the share that is right.
+    """Return how well probabilities say what is right: in ten bins of them the mean, beside the share that is right.
 
     A bin is open at its lower end; the first has 0, too. The expected calibration error is the mean distance of both
     over all mentions. What has no mention is null. The order of the mentions changes no bit.

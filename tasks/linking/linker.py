@@ -77,11 +77,13 @@ class Linker:
         """
         documents = self._documents(records, own or [NO_LINKS] * len(records))
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
-        answers = [self._answers(*pair) for pair in zip(documents, self.shares(documents), strict=True)]
-        return [
-            {"mentions": found if example.detected is not None else kept(record, found)}
-            for record, example, found in zip(records, documents, answers, strict=True)
-        ]
+        answers = []
+        for record, example, shares in zip(records, documents, self.shares(documents), strict=True):
+            names: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
+            rows = zip(example.mentions, example.candidates, shares, names, strict=True)
+            found = [self._answer(example.text, *each) for each in rows]
+            answers.append({"mentions": found if example.detected is not None else kept(record, found)})
+        return answers
 
     def shares(self, documents: Sequence[LinkingExample]) -> "Sequence[Sequence[Floats | list[float]]]":
         """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
@@ -103,7 +105,7 @@ class Linker:
         own: OwnLinks = NO_LINKS,
         detected: Sequence[DetectedMention] | None = None,
     ) -> LinkingExample:
-        """The example of a text: its mentions, given or found there, whose own links are not counted."""
+        """Return the example of a text with mentions, given or found there; its own links are not counted."""
         names = [text[each.start : each.end] for each in mentions]
         candidates = self.finder.of_document(names, own)
         example = LinkingExample(text, mentions, candidates, detected)
@@ -120,7 +122,7 @@ class Linker:
         )
 
     def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[LinkingExample]:
-        """The examples of records: of the mentions that they bring, or those that are found."""
+        """Return the examples of records, with the mentions that they bring, or those that are found."""
         texts = [record.text("text") for record in records]
         given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
         found = iter(
@@ -146,11 +148,6 @@ class Linker:
             for of in annotations
         ]
 
-    def _answers(self, example: LinkingExample, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        sources: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
-        rows = zip(example.mentions, example.candidates, shares, sources, strict=True)
-        return [self._answer(example.text, *each) for each in rows]
-
     def _answer(
         self,
         text: str,
@@ -159,11 +156,12 @@ class Linker:
         shares: "Floats | list[float]",
         name: DetectedMention | None,
     ) -> Answer:
-        """The answer to a mention, found as `name` or given; of equal candidates the commoner one."""
+        """Return what is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
-        is_sure = best is not None and link_of(of_each[best], name) >= least
+        is_link = 1.0 if name is None else name.probability  # a mention that was given is one
+        is_sure = best is not None and of_each[best] * is_link >= least
         chosen = found.items[best] if best is not None and is_sure else None
         self.unsure[found.step] += best is not None and not is_sure
         answer: Answer = {
@@ -185,7 +183,7 @@ class Linker:
         return answer
 
     def _page(self, candidate: Candidate | None) -> Answer:
-        """The title and ids of a page."""
+        """Return what names a page."""
         target = self.finder.targets.get(candidate.title) if candidate else None
         return {
             "title": candidate.title if candidate else None,
@@ -225,8 +223,3 @@ def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
         {name: value for name, value in each.items() if name != "candidates"} | answer
         for each, answer in zip(given, answers, strict=True)
     ]
-
-
-def link_of(probability: float, name: DetectedMention | None) -> float:
-    """The probability of a link to a page: a mention that was given is one, a name that was found is one at times."""
-    return probability if name is None else probability * name.probability

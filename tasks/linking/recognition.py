@@ -32,12 +32,6 @@ class Recognizer:
 def open_recognizer(folder: Path, language: str, *, device: str, tokens_per_batch: int) -> Recognizer:
     """Return what finds mentions by a fine-tuned model of ner.
 
-    Args:
-        folder: of the model.
-        language: of the texts.
-        device: as `load` takes it.
-        tokens_per_batch: words and entities that are computed at once.
-
     Raises: ValueError for a folder of no such model, and where the package that finds sentences is missing.
     """
     predictor = load(folder, device=device)

@@ -31,13 +31,8 @@ EXAMPLES = 10
 class Pair:
     """A document with its gold mentions and those that are scored, whose titles went through redirects.
 
-    Attributes:
-        gold: those that are scored; without a title where the dump lacks the page.
-        found: the answers that count.
-        text: of the document.
-        names: the texts of all its gold mentions, which `link` was given.
-        probabilities: of the scored mentions that tell one.
-        without: links of the document's own, which do not count.
+    Of `gold` those are scored, without a title where the dump lacks the page; `names` are the texts of all gold
+    mentions, which `link` was given. Links of the document's own, `without`, do not count.
     """
 
     gold: Sequence[Mention]
@@ -149,7 +144,7 @@ def score_files(
 
 
 def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
-    """Count the gold mentions; `unknown` of them have a page that the dump lacks."""
+    """Return how many gold mentions there are; `unknown` of them have a page that the dump lacks."""
     mentions = [mention for each in documents for mention in scored(each)]
     titled = sum(bool(mention.page) for mention in mentions)
     return {
@@ -172,7 +167,7 @@ def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> li
 
 
 def unknown_title(document: Document, mention: Mention) -> Figures:
-    """The place of a gold mention whose page the dump lacks, and the page's names."""
+    """Return where a gold mention stands whose page the dump lacks, and what tells the page."""
     return {
         "id": document.id,
         "where": document.where,
@@ -191,7 +186,7 @@ def is_page(identity: str, finder: CandidateFinder | None) -> bool:
 
 
 def resolver(finder: CandidateFinder | None) -> Resolve:
-    """A function from a mention to its page; without a finder to its title as it is, or its QID where there is none."""
+    """Return a function to the ends of mentions; without a finder these are titles as they are, or else QIDs."""
 
     def resolve(mention: Mention) -> str | None:
         if finder is None:
@@ -241,7 +236,7 @@ def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFi
 
 
 def calibration_of(pairs: Iterable[Pair]) -> Figures:
-    """The calibration of probabilities, by `reliability`.
+    """Return how well probabilities say what is right, by `reliability`.
 
     Of gold mentions in the knowledge base those count whose place has an answer with a page and a probability. So
     mentions without candidates do not count, nor those that were left without a page for a low probability.

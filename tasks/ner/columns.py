@@ -43,7 +43,7 @@ class Sentence:
     lines: tuple[int, ...] = ()
 
     def place(self, word: int) -> str:
-        """The place of a word, for errors."""
+        """Return where a word stands, for errors."""
         return f"{self.source}{self.lines[word]}"
 
     @property
@@ -105,12 +105,9 @@ class Line:
         return self.columns[:1] == (DOCUMENT_START,)
 
 
-def read_columns(
-    path: Path, *, column_counts: Sequence[int] = (), strict: bool = True, tag_column: str = ""
-) -> ColumnFile:
+def read_columns(path: Path, *, strict: bool = True, tag_column: str = "") -> ColumnFile:
     """Reads a column file whose last column is the tag; columns are separated by blanks or tabs.
 
-    `column_counts` are the numbers of columns that are allowed, any from 2 on where it is empty.
     `strict` finds the tag scheme of the whole file and refuses tags outside it; without it any sequence
     of tags is read as `conlleval` would. `tag_column` is another column for the tags: its number from 1, from the end
     -1, or its name in the first line of the file. Raises: ValueError naming the file and the line.
@@ -119,7 +116,7 @@ def read_columns(
     source = f"{path}:"
     rows = (tuple(filter(None, re.split(r"[ \t]+", line))) for line in text.split("\n"))
     lines = [Line(source, number, row, row[-1] if row else "O") for number, row in enumerate(rows, start=1)]
-    check_column_count(lines, column_counts)
+    check_column_count(lines)
     if tag_column:
         lines = with_tags_of(lines, tag_column)
     return file_of_blocks(path, list(blocks_of(lines)), "\t" if "\t" in text else " ", strict=strict)
@@ -140,7 +137,7 @@ def with_tags_of(lines: Sequence[Line], tag_column: str) -> list[Line]:
 
 
 def column_place(first: Line, name: str) -> tuple[int, bool]:
-    """The place of the column that `name` means, and whether this first line names columns.
+    """Return where the column is that `name` means, and whether this first line names columns.
 
     Raises: ValueError for a column that is not there, and for the one of the words.
     """
@@ -216,18 +213,17 @@ def check_same_words(gold: ColumnFile, predictions: ColumnFile) -> None:
             raise ValueError(f"{here}: not the words of {there}; both files need the same sentences")
 
 
-def check_column_count(lines: Iterable[Line], allowed: Sequence[int] = ()) -> None:
-    """Raises: ValueError naming the first line with another number of columns than those before, or one not allowed."""
+def check_column_count(lines: Iterable[Line]) -> None:
+    """Raises: ValueError naming the first line with one column, or with another number than those before."""
     first: Line | None = None
     for line in lines:
         found = len(line.columns)
         if not found or line.starts_document:
             continue
-        if found not in allowed if allowed else found < 2:
-            choices = " or ".join(map(str, allowed)) or "2 or more"
+        if found < 2:
             hint = next((hint for mark, hint in NO_COLUMNS.items() if line.columns[0].startswith(mark)), "")
             hint = hint or "; commas part no columns, blanks and tabs do" * ("," in line.columns[0])
-            raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last{hint}")
+            raise ValueError(f"{line.where}: {found} columns; expected 2 or more, the tag last{hint}")
         first = first or line
         if found != len(first.columns):
             comments = [each.where for each in (first, line) if each.columns[0].startswith("#")]

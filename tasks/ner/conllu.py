@@ -192,7 +192,7 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
 
 
 def blanks_before(lines: Sequence[Line], layout: Layout) -> dict[int, bool]:
-    """Return whether a blank stands before the word or range of each line, by its number; nothing where no line says.
+    """Return whether a blank stands before the word or the range of each line, by number; nothing if no line says so.
 
     MISC has SpaceAfter=No where none follows; in a range it counts for the range. Within a range none stands where
     its words, joined, are its text.

@@ -20,17 +20,16 @@ from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, no_annotations, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Logits, no_annotations, presets
 
 PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 BEGINS_WITHOUT_ENTITIES = True  # of which each span is one
-HAS_TAG_COLUMN = True
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
-FIRST_CLASS: Sequence[str] = ("o", "nil")
+FIRST_CLASS = ("o", "nil")  # names of others, in small letters, for the class that must be the first
 ARCHITECTURE = "LukeForEntitySpanClassification"
 MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128
@@ -115,7 +114,11 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
     sub-words, `fixed` to 16 words. The counts tell how often each of this happened.
     """
     counts: Counter[str] = Counter()
-    gold = [gold_classes(sentence, inputs.labels) for sentence in dataset.sentences]
+    labels = inputs.labels
+    gold = [
+        {(span.start, span.end): labels.index(span.label) for span in each.spans if span.label in labels}
+        for each in dataset.sentences
+    ]
     items: list[SpanFeature] = []
     index, room = 0, inputs.max_words - 2
     for document in dataset.documents:
@@ -134,12 +137,6 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
     return Features(items, {**counts, **coverage(dataset, inputs.labels, items)})
 
 
-def gold_classes(sentence: Sentence, labels: Sequence[str]) -> dict[tuple[int, int], int]:
-    """The class of each entity of a sentence, as far as its type is among `labels`."""
-    known = [span for span in sentence.spans if span.label in labels]
-    return {(span.start, span.end): labels.index(span.label) for span in known}
-
-
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
     """Spans (spans, 2) in words of the sentence, and their first and last word positions (spans, 2).
 
@@ -154,7 +151,7 @@ def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np
 
 
 def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
-    """Count passes and spans, and the entities that are misses whatever the model says."""
+    """Return how many passes and spans there are, and which entities are misses whatever the model says."""
     types = {
         (index, span.start, span.end): span.label
         for index, sentence in enumerate(dataset.sentences)
@@ -187,9 +184,9 @@ logits = classifier.logits
 
 
 def bias_shift(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> np.ndarray | None:
-    """The shift of the non-entity class's bias that gives the best F1, as `best_shift` says."""
+    """Return what makes the bias of the non-entity class give the best F1, as `best_shift` says."""
     one = np.eye(len(labels), dtype=np.float32)[NO_ENTITY_CLASS]
     shift = best_shift(
         [sentence.spans for sentence in dataset.sentences],
@@ -199,7 +196,7 @@ def bias_shift(
 
 
 def decode(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> list[list[Span]]:
     """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
     candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
@@ -209,7 +206,7 @@ def decode(
 
 
 def entity_spans(
-    features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
 ) -> Iterator[tuple[int, Span, np.ndarray]]:
     """The spans that are an entity each by itself: the sentence's number, the span, its logits."""
     for feature, scores in zip(features, logits, strict=True):
@@ -219,9 +216,7 @@ def entity_spans(
             yield feature.sentence, Span(start, end, labels[best[row]]), scores[row]
 
 
-def choices(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits) -> Iterator[Choices]:
     """The class of each span, no entity among them."""
     for start in range(0, len(features), CHOSEN_AT_ONCE):
         scores = np.concatenate(logits[start : start + CHOSEN_AT_ONCE])
@@ -257,7 +252,7 @@ def from_records(records: Sequence[Record]) -> ColumnFile:
 def answers(
     dataset: ColumnFile,
     features: Sequence[SpanFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,
@@ -289,9 +284,7 @@ def answers(
     return found
 
 
-def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
-    """The input with the predicted tag as one more column."""
-    return lines_with_tags(dataset, predictions)
+prediction_lines = lines_with_tags
 
 
 def score_files(

@@ -1,4 +1,4 @@
-"""The decision threshold of entities: decided on dev, by F1.
+"""The threshold from which a span is called an entity: decided on dev, by F1.
 
 A model calls a span an entity of a type where that is likelier than "no entity". F1 is best where less is enough: about
 half of the F1 that can be reached (Lipton et al., 2014, "Optimal Thresholding of Classifiers to Maximize F1 Measure").

@@ -12,7 +12,7 @@ Word = tuple[str, int, int]
 
 # Cards of exported models print this function as it is.
 def word_pattern() -> regex.Pattern[str]:
-    """The pattern of a word."""
+    """Return what a word of a text is."""
     # One word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.
     plain, inside = r"\p{L}\p{N}", r"""[^\s\x1C-\x1F<>"“”()]"""
     web = rf"(?i:https?://|ftp://|www\.)(?:{inside}|\({inside}*\))*(?:[{plain}/_=&%#~+$@-]|\({inside}*\))"

@@ -3,7 +3,6 @@
 cloze, extractive                the tasks: their heads, decoding and scores
 cloze_format, extractive_format  the files of ReCoRD and SQuAD
 cloze_input, extractive_input    questions with the windows of their passages as batches
-annotations                      Wikipedia's entities in both
 windows                          tokens of both, and how they are joined
 answers                          texts, files of predictions, the official scores
 """

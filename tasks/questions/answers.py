@@ -1,4 +1,4 @@
-"""Common parts of the question answering tasks: nested JSON files, predictions, and the official scores."""
+"""Shared parts of the question answering tasks: nested JSON files, predictions, and the official scores."""
 
 import json
 import re
@@ -12,6 +12,7 @@ import numpy as np
 
 from tasks.io.probabilities import rounded, softmax
 from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
+from tasks.task import Logits
 
 N_BEST = 20
 ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -28,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Answers that a question may have: `scores` (candidates), and the characters (candidates, 2) of each."""
+    """The possible answers to a question: `scores` (candidates), and the characters (candidates, 2) of each."""
 
     passage: str
     scores: np.ndarray
@@ -40,7 +41,7 @@ class Candidates(NamedTuple):
         return Answer(self.passage[start:end], start, end, float(self.scores[number]))
 
 
-Find = Callable[[Any, Sequence[Any], Sequence[np.ndarray]], Iterable[Candidates]]
+Find = Callable[[Any, Sequence[Any], Logits], Iterable[Candidates]]
 """A data set, its features and their logits to the candidates of each question."""
 
 
@@ -59,11 +60,7 @@ def ranked(candidates: Candidates, count: int) -> list[int]:
 
 
 def decode(
-    candidates: Find,
-    dataset: Any,
-    features: Sequence[Any],
-    logits: Sequence[np.ndarray],
-    labels: Sequence[str],
+    candidates: Find, dataset: Any, features: Sequence[Any], logits: Logits, labels: Sequence[str]
 ) -> list[tuple[Answer, ...]]:
     """The 20 best answers with texts of their own to each question, of its candidates."""
     return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(dataset, features, logits)]
@@ -162,7 +159,7 @@ def answer_objects(
     candidates: Find,
     dataset: Any,
     features: Sequence[Any],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,
@@ -201,11 +198,6 @@ def normalise(text: str) -> str:
     return " ".join(ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
 
 
-def exact_match(predicted: str, gold: str) -> float:
-    """1 where both are the same once they are normalised, else 0."""
-    return float(normalise(predicted) == normalise(gold))
-
-
 def token_f1(predicted: str, gold: str) -> float:
     """F1 over the words of both, normalised, each as often as it is there; 0 where one has none."""
     ours, theirs = normalise(predicted).split(), normalise(gold).split()
@@ -222,7 +214,7 @@ def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str
     sums = {"exact_match": 0.0, "f1": 0.0}
     for name, answers in gold.items():
         if name in predicted:
-            sums["exact_match"] += max(exact_match(predicted[name], answer) for answer in answers)
+            sums["exact_match"] += normalise(predicted[name]) in map(normalise, answers)
             sums["f1"] += max(token_f1(predicted[name], answer) for answer in answers)
     return {
         **{metric: total / len(gold) for metric, total in sums.items()},

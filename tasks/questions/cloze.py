@@ -16,7 +16,7 @@ from tasks.questions import cloze_format, cloze_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.cloze_format import Dataset
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Classifier, no_annotations, no_shift, presets
+from tasks.task import Classifier, Logits, no_annotations, no_shift, presets
 
 PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
@@ -24,9 +24,7 @@ ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained enti
 DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None
 
 
@@ -38,7 +36,7 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """The name of the classifier's row.
+    """Return what the row of the classifier finds.
 
     Raises: ValueError where a label file lists classes, or train has no answer to learn from.
     """
@@ -107,9 +105,7 @@ def logits(module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
 # Decode
 
 
-def candidates(
-    dataset: Dataset, features: Sequence[ClozeFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Candidates]:
+def candidates(dataset: Dataset, features: Sequence[ClozeFeature], logits: Logits) -> Iterator[Candidates]:
     """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
     best = [np.full(len(example.entities), -np.inf, np.float32) for example in dataset.examples]
     for feature, scores in zip(features, logits, strict=True):
@@ -128,9 +124,7 @@ annotated = no_annotations
 decode = partial(common.decode, candidates)
 
 
-def choices(
-    dataset: Dataset, features: Sequence[ClozeFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[ClozeFeature], logits: Logits) -> Iterator[Choices]:
     """The answer to each question, of the texts of its entities; right are those of its answers."""
     for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
         right = {text for _, text in example.answers}

@@ -16,7 +16,7 @@ from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, no_shift, presets
+from tasks.task import Classifier, Logits, no_shift, presets
 
 PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
@@ -24,9 +24,7 @@ WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"
 
 
@@ -39,7 +37,7 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """The names of the classifier's two rows.
+    """Return what the two rows of the classifier find.
 
     Raises: ValueError where a label file lists classes, or train has no answer to learn from.
     """
@@ -98,9 +96,7 @@ def logits(module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
 # Decode
 
 
-def candidates(
-    dataset: Dataset, features: Sequence[WindowFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Candidates]:
+def candidates(dataset: Dataset, features: Sequence[WindowFeature], logits: Logits) -> Iterator[Candidates]:
     """All spans of at most 30 tokens that may answer each question, over all its windows."""
     windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in dataset.examples]
     for feature, scores in zip(features, logits, strict=True):
@@ -151,9 +147,7 @@ bias_shift = no_shift
 decode = partial(common.decode, candidates)
 
 
-def choices(
-    dataset: Dataset, features: Sequence[WindowFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[WindowFeature], logits: Logits) -> Iterator[Choices]:
     """The answer to each question, of all spans of at most 30 tokens; right are those of its answers' characters."""
     for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
         gold = np.array(example.spans, dtype=np.int64).reshape(-1, 1, 2)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tasks.io.annotations import Annotate, Annotation
+from model.luke.config import SPECIAL_ENTITIES
+from tasks.io.annotations import Annotate, EntityMention
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
 from tasks.io.tables import is_table
-from tasks.questions.annotations import EntityMention, given_mentions, known_mentions
 from tasks.questions.answers import (
     Answer,
     best_texts,
@@ -111,7 +111,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
     examples = []
     for number, record in enumerate(records):
         question = filled_text(record, "question")
-        passage = filled_text(record, "text" if "text" in record.values else "context")
+        passage = filled_text(record, record.first_of("text", "context"))
         examples.append(
             Example(
                 id=str(number),
@@ -127,17 +127,30 @@ def from_records(records: Sequence[Record]) -> Dataset:
     return Dataset(Path("input"), tuple(examples))
 
 
+def given_mentions(record: Record, name: str, text: str) -> tuple[EntityMention, ...]:
+    """The mentions in a list of a record; those without an id, or with that of a special entity, are left out."""
+    found = children(record, name) if name in record.values else []
+    mentions = []
+    for each in found:
+        span = [each.values.get("start"), each.values.get("end")]
+        start, end = each.span("start, end", span, len(text), "characters")
+        entity_id = each.values.get("entity_id")
+        if entity_id is not None and each.field("entity_id", int, "an entity's number") >= SPECIAL_ENTITIES:
+            mentions.append(EntityMention(start, end, entity_id))
+    return tuple(mentions)
+
+
 def annotated(dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
     """The data set with the Wikipedia entities that an annotator finds in its questions and passages.
 
     Those outside the vocabulary are left out and counted; examples that come with entities keep those. Raises:
     ValueError for an entity that is not among the `entity_count` of the model.
     """
-    found: dict[tuple[str, str | None], Sequence[Annotation]] = {}
-    mentions: dict[tuple[str, str | None], tuple[EntityMention, ...]] = {}
-    for key in dict.fromkeys((text, each.page) for each in dataset.examples for text in each.texts):
-        found[key] = annotate(*key)
-        mentions[key] = known_mentions(found[key])
+    keys = dict.fromkeys((text, each.page) for each in dataset.examples for text in each.texts)
+    found = {key: annotate(*key) for key in keys}
+    mentions = {
+        key: tuple(each for each in some if each.entity_id >= SPECIAL_ENTITIES) for key, some in found.items()
+    }
     largest = max((mention.entity_id for each in mentions.values() for mention in each), default=0)
     if largest >= entity_count:
         raise ValueError(

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from tasks.io.annotations import EntityMention
 from tasks.io.windows import token_spans
-from tasks.questions.annotations import EntityMention
 
 Integers = NDArray[np.int64]
 
 
 def passage_room(question: int, max_words: int, tokenizer: WordTokenizer) -> int:
-    """The tokens of a passage that fit beside `question` tokens. Raises: ValueError where none does."""
+    """Return how many tokens of a passage fit beside `question` tokens. Raises: ValueError where none does."""
     room = max_words - question - special_count(tokenizer)
     if room < 1:
         raise ValueError(f"max_words {max_words} leaves no room for a passage; wanted a longer model")
@@ -28,7 +28,7 @@ def question_limit(limit: int, max_words: int, tokenizer: WordTokenizer) -> int:
 
 
 def special_count(tokenizer: WordTokenizer) -> int:
-    """The number of special tokens in an input of two texts."""
+    """Return how many special tokens an input of two texts has."""
     return 2 + tokenizer.pair_separators
 
 

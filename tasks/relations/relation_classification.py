@@ -21,7 +21,7 @@ from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
 from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
-from tasks.task import Features, InputSettings, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
 
 PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
@@ -30,9 +30,7 @@ ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kep
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".jsonl"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityPairClassification"
 NEGATIVE_LABELS = ("no_relation", "Other")  # of TACRED and of SemEval-2010 task 8
 DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
@@ -138,15 +136,13 @@ annotated = no_annotations
 
 
 def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
 ) -> list[str]:
     """The best relation of each example."""
     return [labels[int(row.argmax())] for row in logits]
 
 
-def choices(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
     """The relation of each example, as far as it is a class."""
     gold = np.array([feature.label for feature in features])
     if (gold != IGNORED).any():
@@ -195,7 +191,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
 def answers(
     dataset: Dataset,
     features: Sequence[MarkedFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,
@@ -217,11 +213,9 @@ def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") 
     """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
     gold = read(gold_path).examples
     records, names = records_of(predictions_path), ClassNames(predictions_path)
-    check_same_inputs([example.record for example in gold], records, ("relation", "prediction"))
-    predicted = [
-        relation_of(record, names, "prediction" if "prediction" in record.values else "relation")
-        for record in records
-    ]
+    fields = ("prediction", "relation")
+    check_same_inputs([example.record for example in gold], records, fields)
+    predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
     relations = [example.relation for example in gold]
     chosen = negative_label(sorted({*relations, *predicted}), negative)
     return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}

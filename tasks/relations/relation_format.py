@@ -127,7 +127,7 @@ def parse(record: Record, names: ClassNames | None) -> Example:
 
 
 def characters(record: Record, name: str) -> object:
-    """The place of the `head` or `tail` of a record with a `text`."""
+    """Return what a record with a `text` says of the place of its `head` or `tail`."""
     mention = record.values.get(name[0])
     if name not in record.values and isinstance(mention, Mapping) and "pos" in mention:
         return mention["pos"]

@@ -1,10 +1,6 @@
 """Writes a fine-tuned model for transformers: `python -m tasks.export MODEL_DIR OUTPUT`.
 
-The folder loads with LukeForEntityClassification, LukeForEntityPairClassification,
-LukeForEntitySpanClassification or LukeForQuestionAnswering, as the task has it, and with LukeTokenizer or, around
-BERT's words, BertTokenizer. A model that answers questions with the help of Wikipedia's entities needs their titles,
-too: `--entity-vocab FILE`. One without entities loads with RoBERTa's or BERT's classes: its encoder with the classifier
-beside it, or that of questions whole.
+The folder loads with the class of the task; without entities with RoBERTa's or BERT's, the classifier beside it.
 """
 
 from collections.abc import Mapping

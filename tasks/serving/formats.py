@@ -25,7 +25,7 @@ FORMATS = ("json", "conll", "brat", "html")
 
 @dataclass(frozen=True)
 class Format:
-    """A format's text of an answer and of an error, and before and after all of them.
+    """The texts that are written for answers and errors, and before and after all of them.
 
     `answer` raises ValueError where a format cannot express one. `says_errors`: it has a place for what is wrong.
     """
@@ -61,12 +61,13 @@ def json_line(values: Values) -> str:
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def json_answer(place: Place, values: Values) -> str:
-    """The question with its answer; of a file also its name."""
-    return json_line({name: place[name] for name in ("file",) if name in place} | dict(values))
-
-
-JSON_LINES = Format(json_answer, lambda place, error: json_line({"error": error, **place}))
+# The question with its answer; of a file also its name.
+JSON_LINES = Format(
+    lambda place, values: json_line(
+        {name: place[name] for name in ("file",) if name in place} | dict(values)
+    ),
+    lambda place, error: json_line({"error": error, **place}),
+)
 
 
 # Documents with entities
@@ -267,14 +268,20 @@ def section(place: Place, content: str) -> str:
 
 def marked(document: Document, classes: Mapping[str, str]) -> str:
     """The text with its entities marked; all that was given or predicted is escaped."""
-    parts, last = [], 0
+    spans = []
     for entity in document.entities:
         start, end, label = entity["start"], entity["end"], entity["label"]
         name, title = html.escape(label), html.escape(likelihood(entity))
         inside = html.escape(document.text[start:end])
-        parts += [
-            html.escape(document.text[last:start]),
-            f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>',
-        ]
+        mark = f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>'
+        spans.append((start, end, mark))
+    return replaced(document.text, spans, html.escape)
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int, str]], escape: Callable[[str], str]) -> str:
+    """Return the text with spans (half open, from left to right) replaced by what is given, and all else escaped."""
+    parts, last = [], 0
+    for start, end, new in spans:
+        parts += [escape(text[last:start]), new]
         last = end
-    return "".join([*parts, html.escape(document.text[last:])])
+    return "".join([*parts, escape(text[last:])])

@@ -58,7 +58,7 @@ def at_line_ends(text: str, start: int, end: int, language: str) -> list[tuple[i
 
 
 def hidden_line_ends(sentence: str) -> Iterator[int]:
-    """Yield starts of lines behind one that ends as a sentence does, while a quotation mark or a bracket is open."""
+    """Yield where lines begin behind one that ends as a sentence does, while a quotation mark or a bracket is open."""
     last, straight, open_marks = 0, 0, Counter[str]()
     for match in LINE_END.finditer(sentence):
         piece = last, match.start()

@@ -1,12 +1,4 @@
-"""Asks a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl` answers line by line in JSON.
-
-Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
-also take the fields of their data sets, without the labels. Entity recognition: {"text"}, with "sentences":
-[[start, end], ...] where these are not its lines, or {"words"}. Cloze-style question answering: {"question" with
-@placeholder, "text", "entities": [[start, end], ...]}. Extractive question answering: {"question", "text"}, with "page"
-where the text is a Wikipedia page's, and "entities" of the text and "question_entities", each with "start", "end" and
-"entity_id". Places are characters, ends are excluded.
-"""
+"""A fine-tuned model that answers questions; docs/reference/tasks.md has the fields of these and of the answers."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,6 +23,7 @@ from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import Annotate
 from tasks.io.records import Record
 from tasks.markers import marker_ids
+from tasks.ner import task as ner
 from tasks.task import Classifier, InputSettings, Task
 
 logger = logging.getLogger(__name__)
@@ -155,7 +148,8 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     else:
         titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
         keep_entities(luke, vocabulary, titles, str(folder))
-    order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
+    first = ner.FIRST_CLASS if task is TASKS["ner"] else ()
+    order = class_order(fine_tuned.labels, first, str(folder))
     module = task.head(luke, len(order), entities=True)
     head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
     load_strictly(module.classifier, head, source=str(folder), optional=set())

@@ -56,7 +56,7 @@ class Given:
     content: bytes | Path
 
     def text(self) -> str:
-        """Its text; a file may begin with a byte order mark. Raises: ValueError naming it, and what is wrong."""
+        """Return its text; a file may begin with a byte order mark. Raises: ValueError naming it, and what is wrong."""
         try:
             if isinstance(self.content, Path):
                 return self.content.read_bytes().removeprefix(codecs.BOM_UTF8).decode()
@@ -110,7 +110,7 @@ def lines_of(stream: Any) -> Iterator[bytes]:
 
 
 def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> Iterator[list[Given]]:
-    """Texts that came within `wait` seconds of the first: at most `size`, and no more once lines have BYTES_AT_ONCE.
+    """Yield what came within `wait` seconds of the first: at most `size`, and no more once lines have BYTES_AT_ONCE.
 
     A thread reads ahead of the caller, by `size` at most. Raises: what reading raised, after all before it.
     """
@@ -182,7 +182,7 @@ def answered(ask: Ask, asked: Sequence[tuple[int, Record]]) -> list[tuple[int, A
 
 
 def message_of(error: Exception, where: str) -> str:
-    """An error's message, with its place; what no one foresaw is logged whole, once for each kind."""
+    """Return what is wrong, and where; what no one foresaw is logged whole, once for each kind."""
     if isinstance(error, ValueError):
         text = str(error)
         return text if text.startswith(where) else f"{where}: {text}"
@@ -228,7 +228,7 @@ def answer_stream(
 
 
 def written(form: Format, reply: Reply) -> tuple[str, str]:
-    """The text of a reply, and what is wrong with it: some answers cannot be written in every format."""
+    """Return what is written of a reply, and what is wrong with it: some answers cannot be written in every format."""
     error = reply.error
     if not error:
         try:

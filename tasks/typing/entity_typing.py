@@ -20,7 +20,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
 
 PRESETS = presets("entity_typing")
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
@@ -29,9 +29,7 @@ ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
-HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".jsonl"
-FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityClassification"
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
@@ -78,7 +76,7 @@ def parse(record: Record, names: ClassNames | None) -> Example:
         text, start = f"{left} {mention} {right}", len(left) + 1
         span = record.span("mention_span", [start, start + len(mention)], len(text), "characters")
     else:
-        text = record.text("text" if "text" in record.values else "sent")
+        text = record.text(record.first_of("text", "sent"))
         ends = [record.field(side, int, "a character's number") for side in ("start", "end")]
         span = record.span("start, end", ends, len(text), "characters")
     check_mention(record, "start, end", text, span)
@@ -121,7 +119,7 @@ def check_labels(dataset: Dataset, labels: Sequence[str], where: str) -> None:
 
 
 def left_out(types: Sequence[Sequence[str]], labels: Sequence[str]) -> int:
-    """Count the examples' types that are none of the labels."""
+    """Return how many of the examples' types are none of the labels."""
     return sum(len(set(each) - set(labels)) for each in types)
 
 
@@ -193,15 +191,13 @@ annotated = no_annotations
 
 
 def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
 ) -> list[tuple[str, ...]]:
     """The types of each example whose logits are above 0; there may be none."""
     return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
 
 
-def choices(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
-) -> Iterator[Choices]:
+def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
     """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
     scores = np.concatenate(logits)
     is_right = np.concatenate([feature.label for feature in features]) > 0
@@ -231,7 +227,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
 def answers(
     dataset: Dataset,
     features: Sequence[MarkedFeature],
-    logits: Sequence[np.ndarray],
+    logits: Logits,
     labels: Sequence[str],
     *,
     temperature: float = 1.0,
@@ -255,16 +251,12 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
     """
     dataset = read(gold_path)
     records = read_records(predictions_path)
-    check_same_inputs([each.record for each in dataset.examples], records, ("labels", "y_str", "prediction"))
+    fields = ("prediction", "y_str", "labels")
+    check_same_inputs([each.record for each in dataset.examples], records, fields)
     names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
     check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
     gold = [example.types for example in dataset.examples]
     numbered = ClassNames(predictions_path)
-    predicted = [types_of(record, prediction_field(record), numbered) for record in records]
+    predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
     others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
     return {"labels_left_out": others, **type_scores(gold, predicted, names)}
-
-
-def prediction_field(record: Record) -> str:
-    """The field with a record's predicted types."""
-    return next((name for name in ("prediction", "y_str") if name in record.values), "labels")

@@ -14,7 +14,7 @@ from model.kernels import cross_entropy
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig
 from model.luke.encoder import attention_kernel
-from model.luke.flat import FlatBatch, padded
+from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import to_device
@@ -22,6 +22,7 @@ from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, shake
+from tests.support.padded import padded
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = ON_GPU

@@ -31,14 +31,13 @@ Batches = Iterator[pa.RecordBatch]
 def build(job: SparkJob, *, held_out: float) -> storage.Result:
     """Write the tables `contexts` and `page_titles`, the words, the vectors, and the look-up by title.
 
-    Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects.
-        held_out: share of pages, by hash, whose paragraphs count for nothing.
+    It reads FetchDump, ExtractPages and ResolveRedirects. Paragraphs of pages that are held out count for nothing.
     """
     titles = job.read("ResolveRedirects", "titles/")
     paths = job.paths("ExtractPages", "paragraphs/")
     counted = keep(count_words(job.session, paths, held_out))
-    files = contexts.write_words(job.folder, words_in_order(counted))
+    known = counted.where("paragraphs > 1").orderBy("word").toLocalIterator()
+    files = contexts.write_words(job.folder, ((row["word"], row["paragraphs"]) for row in known))
 
     paragraphs = keep(number_paragraphs(job.session, paths, job.folder, held_out))
     total = paragraphs.count()
@@ -84,7 +83,7 @@ def paths_of(job: SparkJob, blocks: Mapping[int, storage.Result]) -> list[str]:
 
 
 def count_words(session: SparkSession, paths: Sequence[str], held_out: float) -> DataFrame:
-    """Count the paragraphs that have each word: `word`, `paragraphs`."""
+    """Return how many paragraphs have each word: `word`, `paragraphs`."""
 
     def count(path: str) -> Batches:
         counts: Counter[str] = Counter()
@@ -96,12 +95,6 @@ def count_words(session: SparkSession, paths: Sequence[str], held_out: float) ->
     counted = pa.schema([("word", pa.string()), ("n", pa.int64())])
     found = scan(session, paths, count, "word string, n long")
     return found.groupBy("word").agg(F.sum("n").alias("paragraphs"))
-
-
-def words_in_order(counted: DataFrame) -> Iterator[tuple[str, int]]:
-    """The words that several paragraphs have, and how many do."""
-    known = counted.where("paragraphs > 1").orderBy("word")
-    return ((row["word"], row["paragraphs"]) for row in known.toLocalIterator())
 
 
 def number_paragraphs(session: SparkSession, paths: Sequence[str], folder: str, held_out: float) -> DataFrame:
@@ -126,7 +119,7 @@ def number_paragraphs(session: SparkSession, paths: Sequence[str], folder: str, 
 def scan(
     session: SparkSession, paths: Sequence[str], read: Callable[[str], Batches], schema: str
 ) -> DataFrame:
-    """Read each of the files with a function."""
+    """Return what a function makes of each of the files."""
 
     def each(batches: Batches) -> Batches:
         for path in chain.from_iterable(batch.column("path").to_pylist() for batch in batches):
@@ -148,7 +141,7 @@ def read_paragraphs(path: str, columns: Sequence[str], held_out: float) -> Batch
 
 
 def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
-    """The place of each link and its `title` after redirects: `page_id`, `paragraph`, `start`, `title`, `is_loop`."""
+    """Return the places of links, with titles after redirects: `page_id`, `paragraph`, `start`, `title`, `is_loop`."""
     exploded = paragraphs.select("page_id", "paragraph", F.explode("links").alias("link")).select(
         "page_id", "paragraph", F.col("link.start").alias("start"), F.col("link.target").alias("target")
     )
@@ -180,14 +173,7 @@ def bags_of_titles(paragraphs: DataFrame, chosen: DataFrame) -> DataFrame:
 
 
 def heaviest_words(bags: DataFrame, folder: str, total: int, parts: int) -> DataFrame:
-    """The table `contexts`.
-
-    Args:
-        bags: of `bags_of_titles`.
-        folder: with the words.
-        total: how many paragraphs there are.
-        parts: partitions.
-    """
+    """The table `contexts`. `folder` has the words; `total` is the number of paragraphs."""
 
     def by_title(batches: Batches) -> Batches:
         words, pending = Words(folder), _BAG.empty_table()

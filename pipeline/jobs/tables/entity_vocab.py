@@ -25,10 +25,8 @@ _ENDS_AT_A_PAGE = ("page", "redirect")  # statuses in the table titles
 class Entities:
     """A vocabulary for a corpus.
 
-    Attributes:
-        vocab: the vocabulary.
-        ids: title of each page of the corpus that is one of its entities -> id.
-        drops: pages, or entities, that were left out, by reason.
+    `ids` has the title of each page of the corpus that is one of its entities; `drops` counts pages, or entities,
+    that were left out.
     """
 
     vocab: EntityVocab
@@ -38,12 +36,10 @@ class Entities:
 
 @dataclass(frozen=True)
 class Choice:
-    """The user's choice of a vocabulary.
+    """The user's wishes for the vocabulary.
 
-    Attributes:
-        given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
-        size: entities, the three special ones included.
-        missing_pages: whether linked titles without a page can be entities.
+    `given` is a vocabulary to use instead of building one, or empty; then nothing else here matters. With
+    `missing_pages` linked titles without a page can be entities.
     """
 
     given: str
@@ -54,13 +50,8 @@ class Choice:
 def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
-    Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known.
-        choice: what the user wants.
-        dump: as the user named it, for errors.
-
-    Raises:
-        ValueError: no entity is left.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. Raises:
+    ValueError: no entity is left.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     links = job.read("ResolveLinks", "links/")
@@ -77,26 +68,19 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     else:
         entities = choose_entities(counted, choice.size)
         if not entities.ids:
-            raise ValueError(f"--dump {dump}: {_why_empty(entities.drops)}")
+            left_out = {reason: count for reason, count in entities.drops.items() if count}
+            raise ValueError(
+                f"--dump {dump}: no entity is left, all were dropped: {left_out}"
+                if left_out
+                else f"--dump {dump}: no link ends at one of its articles, so there is no entity to learn; take more "
+                "of the dump, or let titles without a page be entities (--missing-pages in)"
+            )
     qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
     entities = replace(entities, vocab=with_qids(entities.vocab, qids))
     files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
     facts["links_in_vocab"] = sum(entities.vocab.link_counts)
     rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
     return storage.Result(tuple(files), rows, +Counter(entities.drops), facts)
-
-
-def _why_empty(drops: Mapping[str, int]) -> str:
-    if left_out := {reason: count for reason, count in drops.items() if count}:
-        return f"no entity is left, all were dropped: {left_out}"
-    return (
-        "no link ends at one of its articles, so there is no entity to learn; take more of the dump, or let titles "
-<<<<<<< HEAD
-        "without a page be entities (corpus.missing_pages = in)"
-=======
-        "without a page be entities (corpus.missing_pages=in)"
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
-    )
 
 
 def count_links(
@@ -156,9 +140,7 @@ def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
 def choose_entities(counted: DataFrame, size: int) -> Entities:
     """The vocabulary of the most linked pages; one that no link ends at is no candidate, and is not counted as dropped.
 
-    Args:
-        counted: of `count_links`.
-        size: entities of the vocabulary, the three special ones included.
+    `size` counts the three special entities, too.
     """
     linked = counted.where("link_count > 0")
     top = linked.orderBy(F.desc("link_count"), "title").limit(size - len(SPECIAL_ENTITIES)).collect()

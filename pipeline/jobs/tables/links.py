@@ -12,11 +12,8 @@ from pipeline.jobs.spark_parts import SparkJob
 def build(job: SparkJob) -> storage.Result:
     """Write the table `links`, the annotations of a page together.
 
-    Args:
-        job: reads ExtractPages, ResolveRedirects.
-
-    Raises:
-        ValueError: there are not as many links as ExtractPages has counted.
+    It reads ExtractPages and ResolveRedirects. Raises: ValueError: there are not as many links as ExtractPages has
+    counted.
     """
     links = resolve_links(job.read("ExtractPages", "paragraphs/"), job.read("ResolveRedirects", "titles/"))
     # Rows that are equal in all of these may stand in any order.

@@ -37,11 +37,9 @@ _NAMES_TYPE = "array<struct<mention: string, title: string>>"
 def build(job: SparkJob, *, profile: str) -> storage.Result:
     """Write the tables `mentions`, `page_names` and `targets`, and the look-ups by mention, page and title.
 
-    Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs
-            are known.
-        profile: `fixed` leaves out mentions of more than 100 characters; `paper` those of more than 20 words. It folds
-            case and accents, and counts the pages that hold a mention instead of its occurrences.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs are
+    known. Profile `fixed` leaves out mentions of more than 100 characters; `paper` those of more than 20 words. It
+    folds case and accents, and counts the pages that hold a mention instead of its occurrences.
     """
     pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
     links = select_mentions(links, profile)
@@ -113,7 +111,7 @@ def select_mentions(links: DataFrame, profile: str) -> DataFrame:
 
 
 def count_anchors(links: DataFrame) -> DataFrame:
-    """Count the links of each mention to each title: `mention`, `title`, `link_count`, `total_links`."""
+    """Return how often each mention links to each title: `mention`, `title`, `link_count`, `total_links`."""
     pairs = links.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
     totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
     return pairs.join(totals, "mention")
@@ -249,9 +247,7 @@ def link_targets(
 def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     """Each page's `names`, those that link to one title from it, and how many are `ambiguous`: link to several.
 
-    Args:
-        links: of `select_mentions`, those of a page one after another.
-        pages: with `page_id`, `title`; here `page`, and of two of one title the one with the lower id.
+    The links of a page are one after another; of two pages of one title the one with the lower id counts.
     """
 
     def by_page(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -297,7 +293,7 @@ def group_names(links: pa.Table) -> pa.Table:
 
 
 def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return whether each value differs from the one before it."""
+    """Return whether each value is another than the one before it."""
     if not len(column):
         return np.empty(0, np.bool_)
     return np.append(True, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy())

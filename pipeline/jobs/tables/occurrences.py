@@ -80,13 +80,7 @@ class NameKeys:
 def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
     """Write the files of `NameKeys`: `path`.keys and `path`.table.
 
-    Args:
-        path: a local one.
-        batches: the names, each there once; no batch is empty.
-        count: how many names there are.
-
-    Raises:
-        ValueError: two names have the same key.
+    No batch is empty, and each name is there once. Raises: ValueError: two names have the same key.
     """
     keys, filled = np.empty(count, np.uint64), 0
     table = np.zeros(1 << (62 - int(_shift(count))), np.uint8)
@@ -108,7 +102,7 @@ def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
 
 
 def _shift(names: int) -> np.uint64:
-    """The shift of a key to a slot of the table, which has a power of two of them."""
+    """Return how far a key is shifted to be a slot of the table, which has a power of two of them."""
     return np.uint64(64 - max(8, (_SLOTS_PER_NAME * names).bit_length()))
 
 
@@ -133,7 +127,7 @@ def find_keys(texts: Sequence[str], links: Links, known: NameKeys) -> Iterator[t
 
 
 def _cuts(lengths: Positions) -> Iterator[int]:
-    """Yield the ends of pieces that are looked at together, of texts of these lengths."""
+    """Yield where to cut texts of these lengths into pieces that are looked at together."""
     size = 0
     for number, length in enumerate(lengths.tolist()):
         if size and size + length > _AT_ONCE:
@@ -147,11 +141,8 @@ def _cuts(lengths: Positions) -> Iterator[int]:
 class _Texts:
     """Texts as one row of code points, each with a separator behind it.
 
-    Attributes:
-        starts: where each text begins.
-        ends: where each ends.
-        kinds: what each code point is to words.
-        bounds: where words, and characters beside them, begin or end: each place that is not inside a word.
+    `kinds` is what each code point is to words; `bounds` are where words, and characters beside them, begin or end:
+    all places that are not inside a word.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -229,7 +220,7 @@ def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 @cache
 def _kinds() -> NDArray[np.uint8]:
-    """The kind of each code point."""
+    """Return what each code point is to words."""
     kinds = np.full(_CODE_POINTS, _OTHER, np.uint8)
     for first, last in _ASSIGNED:
         part = "".join(map(chr, range(first, last)))

@@ -13,17 +13,12 @@ from pipeline.jobs.spark_parts import SparkJob, keep
 def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
     """Write the table `titles`.
 
-    Args:
-        job: reads ExtractPages.
-        profile: `paper` follows one redirect only.
-        dump: as the user named it, for errors.
-
-    Raises:
-        ValueError: a page is there twice.
+    It reads ExtractPages. Profile `paper` follows one redirect only. Raises: ValueError: a page is there twice.
     """
     pages, redirects = job.read("ExtractPages", "pages/"), job.read("ExtractPages", "redirects/")
-    if twice := find_duplicate(pages):
-        raise ValueError(f"--dump {dump}: holds the page {twice!r} twice; do its parts overlap?")
+    counted = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
+    if twice := counted.where(F.col("n") > 1).orderBy("page_id").first():
+        raise ValueError(f"--dump {dump}: holds the page {twice['title']!r} twice; do its parts overlap?")
     titles = keep(resolve_redirects(pages, redirects, max_hops=1 if profile == "paper" else None))
     blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title", order=["title"])
     statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
@@ -34,24 +29,12 @@ def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
     return replace(result, drops=+Counter({"redirects:shadowed": shadowed}), facts={"statuses": statuses})
 
 
-def find_duplicate(pages: DataFrame) -> str | None:
-    """The title of a page that is there twice, or None."""
-    twice = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
-    found = twice.where(F.col("n") > 1).orderBy("page_id").first()
-    return None if found is None else str(found["title"])
-
-
 def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int | None = None) -> DataFrame:
     """Follow every redirect to its end.
 
-    Args:
-        pages: with column `title`.
-        redirects: with columns `source`, `target`.
-        max_hops: give up behind this many hops (profile `paper`: 1); None follows all.
-
-    Returns:
-        One row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the
-        chain ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
+    `redirects` have columns `source` and `target`. At most `max_hops` are followed (profile `paper`: 1). There is
+    one row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the chain
+    ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
     """
     titles = pages.select("title").distinct()
     # A title can be written as a page and as a redirect only in a damaged dump: the page wins.

@@ -33,13 +33,7 @@ Blocks = Callable[[NDArray[np.int32], int], Iterator[csr_matrix]]
 
 
 def titles_of_pages(paragraphs: DataFrame, links: DataFrame, folder: str) -> DataFrame:
-    """The table `page_titles`.
-
-    Args:
-        paragraphs: with `page_id`, `title`.
-        links: with `page_id`, and the `title` after redirects.
-        folder: of the stage, where titles have their numbers.
-    """
+    """The table `page_titles`. `folder` is the stage's, where titles have their numbers."""
 
     def number(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = TextMap(storage.join(folder, TITLE_NUMBERS))
@@ -60,10 +54,6 @@ def title_vectors(paths: Sequence[str], titles: int) -> Iterator[NDArray[np.floa
     """(titles, size) in parts: the vector of each title, as long as the title's weight.
 
     The weight is 1 + ln((1 + all pages) / (1 + pages that have the title)).
-
-    Args:
-        paths: files of the table `page_titles`.
-        titles: how many there are.
     """
     pages, total = np.zeros(titles, np.int64), 0
     for offsets, numbers in read_pages(paths):

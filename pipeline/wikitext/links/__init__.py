@@ -9,6 +9,5 @@ paper     in profile "paper" the page by mwparserfromhell, as the paper's code d
 """
 
 from pipeline.wikitext.links.marks import mark_links
-from pipeline.wikitext.links.paper import PARSER_LIMIT, TreeReader
 
-__all__ = ["PARSER_LIMIT", "TreeReader", "mark_links"]
+__all__ = ["mark_links"]

@@ -46,7 +46,7 @@ class _Reader:
         self.open: list[_Open] = []
 
     def piece(self, piece: str) -> None:
-        """Read the text behind ``[[``."""
+        """Read what stands behind ``[[``."""
         link = _LINK.match(piece)
         if link is None:
             around = _AROUND.match(piece)
@@ -76,7 +76,7 @@ class _Reader:
         self.text(rest)
 
     def label(self, label: str | None, shown: str, *, literal: bool) -> str:
-        """The text of a link; in the label of a link MediaWiki looks for no other."""
+        """Return what a link shows; in the label of a link MediaWiki looks for no other."""
         if not label or is_template(label):
             return shown
         label = plain_label(label.replace("\n", " "))

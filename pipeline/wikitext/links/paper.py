@@ -23,7 +23,7 @@ _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 def mark_left_over(
     text: str, marked: str, targets: list[str], rules: LinkRules, drops: Counter[str]
 ) -> tuple[str, list[str]]:
-    """Read lines with brackets left over again, by mwparserfromhell.
+    """Have mwparserfromhell read the lines again where brackets are left over.
 
     Stretches beyond its limit or the page's budget stay as they are, and are counted.
     """

@@ -62,7 +62,7 @@ class _Open:
 
 
 def transcluded(text: str) -> str:
-    """The part of a template's page that is transcluded, in linear time."""
+    """Return what of a template's page stands where it is used, in linear time."""
     if "<onlyinclude>" in text and "</onlyinclude>" in text:
         text = "".join(_ONLY.findall(text))
     return _UNSEEN.sub("", text) if "<" in text else text
@@ -71,8 +71,8 @@ def transcluded(text: str) -> str:
 def compile_body(body: str) -> Rule:
     """The rule of a body; it shows nothing where a parameter without a default is not given.
 
-    Raises:
-        ValueError: it is not simple: it calls other templates, functions or modules, or is more than a line's text.
+    Raises: ValueError: it is not simple: it calls other templates, functions or modules, or is more than a line's
+    text.
     """
     pieces = _read(_TAG.sub(_tag, body))
 

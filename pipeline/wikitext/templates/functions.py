@@ -1,4 +1,4 @@
-"""Templates whose text needs code: dates, languages, ships, numbers.
+"""Texts of templates that no pattern of parameters says: dates, languages, ships, numbers.
 
 `FUNCTIONS` has a maker of rules by the name that the data file gives it. A maker takes the names of languages and what
 stands behind its own name in the file. English wikis alone have the templates whose words are English here.
@@ -7,6 +7,7 @@ stands behind its own name in the file. English wikis alone have the templates w
 import re
 from collections.abc import Callable, Mapping
 from datetime import date as Date
+from functools import partial
 
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.units import convert, grouped
@@ -189,17 +190,8 @@ def power_of_ten(arguments: Arguments) -> str | None:
     return f"×10{superscript(exponent)}" if exponent else None
 
 
-def frac(arguments: Arguments) -> str | None:
+def fraction(arguments: Arguments, stroke: str) -> str | None:
     """One argument is a denominator, two a fraction, three a whole number and a fraction."""
-    return _fraction(arguments, "⁄")
-
-
-def sfrac(arguments: Arguments) -> str | None:
-    """The same with a plain stroke."""
-    return _fraction(arguments, "/")
-
-
-def _fraction(arguments: Arguments, stroke: str) -> str | None:
     numbers = arguments.positional(1, 3)
     whole = numbers[0] + " " if len(numbers) == 3 else ""
     top = numbers[-2] if len(numbers) > 1 else "1"
@@ -229,8 +221,8 @@ FUNCTIONS: Mapping[str, Maker] = {
     "ship": ship,
     "val": _plain(value),
     "power_of_ten": _plain(power_of_ten),
-    "frac": _plain(frac),
-    "sfrac": _plain(sfrac),
+    "frac": _plain(partial(fraction, stroke="⁄")),
+    "sfrac": _plain(partial(fraction, stroke="/")),
     "music": _plain(music),
     "formatnum": _plain(formatnum),
     "lower": _plain(lambda arguments: arguments.name.partition(":")[2].strip().lower()),

@@ -1,4 +1,4 @@
-"""The cost of templates without a rule to the reader, by their names."""
+"""The losses by templates without a rule, by their names."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _EXAMPLE = 120  # characters
 
 
 class Loss(NamedTuple):
-    """The cost of a template's uses in running text: words and links of its source, which need not all be shown."""
+    """The loss by a template's uses in running text: words and links of its source, which need not all be shown."""
 
     uses: int
     words: int

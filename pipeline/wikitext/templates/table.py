@@ -1,4 +1,4 @@
-"""The rule of each template in a wiki, by its name."""
+"""The rules of a wiki's templates, by their names."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -42,9 +42,8 @@ def fold(name: str) -> str:
 class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
-    Attributes:
-        lead_in: small words that stand before a template alone, and go with it.
-        languages: names of languages by code, in the wiki's language.
+    `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
+    the wiki's language.
     """
 
     def __init__(self, language: str, dumped: DumpTemplates | None = None) -> None:

@@ -93,7 +93,7 @@ def grouped(number: str) -> str:
 
 @lru_cache(1 << 12)
 def number_of(text: str) -> float | None:
-    """The value of a number: 1,500, 1.5e6, −3, 5+1/2; None for anything else."""
+    """Return what a number says: 1,500, 1.5e6, −3, 5+1/2; None for anything else."""
     if mixed := _MIXED.fullmatch(text):
         sign, whole, top, bottom = mixed.groups()
         found = int(whole or 0) + Fraction(int(top), int(bottom)) if int(bottom) else None
@@ -114,7 +114,7 @@ def digits_of(text: str) -> int:
 
 
 def convert(arguments: Arguments, *, short: bool = False) -> str | None:
-    """The text of ``{{convert}}``, "5 miles (8.0 km)"; in ``short`` form, "5 mi (8.0 km)".
+    """Return what ``{{convert}}`` shows, "5 miles (8.0 km)"; in ``short`` form, "5 mi (8.0 km)".
 
     A unit that is not known here leaves number and unit as they are written. None: there is no number.
     """

@@ -46,19 +46,12 @@ def calibrate(
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
-    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
-    depend on the answers to the others.
-
-    Args:
-        linker: its certainty is not asked.
-        documents: with titles.
-        own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
-        weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
-        min_probability: the threshold; None: that of the best F1.
-        at_once: so many documents are scored together.
-
-    Raises: NothingToLearnError; ValueError where the contexts have read the documents.
+    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since
+    there scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's
+    scores depend on the answers to the others. The linker's own certainty is not asked. With `own_links` the
+    documents are pages of the table's dump, whose links are taken out of the candidates. `weights` may come from the
+    same model in the other mode; None: they are chosen, as is the threshold. Raises: NothingToLearnError; ValueError
+    where the contexts have read the documents.
     """
     if own_links:
         check_held_out(linker, documents)
@@ -68,7 +61,8 @@ def calibrate(
         weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
     linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
     outcomes = observe(linker, documents, own, at_once)
-    temperature = at_best(*outcomes.reached().choices())
+    reached = outcomes.reached()
+    temperature = fit_temperature(lambda: [reached.choices()]) if len(reached.sizes) else 1.0
     known = outcomes.only(outcomes.is_known)
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
     if min_probability is None:
@@ -107,7 +101,7 @@ def in_contexts(linker: Linker, page: Document) -> bool:
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
-    """Figures about mentions, and how good the answers are with this certainty.
+    """Return what there is to be told of mentions, and how good the answers are with this certainty.
 
     The calibration error is that of mentions whose page is in the knowledge base; that of all stands beside it.
     """
@@ -163,13 +157,6 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     )
 
 
-def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
-    """The likeliest temperature; 1 where there are no mentions."""
-    if not len(scores):
-        return UNCALIBRATED.temperature
-    return fit_temperature(lambda: [(scores, is_right)])
-
-
 def fit_discount(outcomes: Outcomes) -> float:
     """The likeliest discount, by which of these mentions have their page among the candidates; 0 where all have."""
     is_reached = outcomes.is_right.any(axis=1)
@@ -187,9 +174,7 @@ def fit_discount(outcomes: Outcomes) -> float:
 def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:
     """The threshold of the best F1, the lowest of those: between the last answer that is given and the next.
 
-    Args:
-        probabilities, is_right: (mentions) of the best candidates.
-        known: mentions whose page is in the knowledge base.
+    Of each mention the best candidate counts; `known` mentions have a page in the knowledge base.
     """
     order = np.argsort(-probabilities, kind="stable")
     ranked, right = probabilities[order], is_right[order].cumsum()

@@ -1,4 +1,4 @@
-"""A linker's answers to mentions, beside the gold ones: the data of a calibration."""
+"""A linker's answers to mentions beside the right ones, by which calibration chooses."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +22,8 @@ class NothingToLearnError(ValueError):
 class Row(NamedTuple):
     """A mention and what a linker says of it.
 
-    Attributes:
-        title: of its page; None: in no knowledge base.
-        candidates: of the mention.
-        shares: of each candidate.
-        contexts: the cosine of each candidate's context with the text; 0 without contexts.
-        coherence: of each candidate with the other mentions; 0 without contexts.
-        is_unknown: whether the model does not know a candidate; of none without a model.
+    The `title` of its page is None where that is in no knowledge base. `contexts` and `coherence` are those of its
+    candidates, 0 without contexts; `is_unknown` says which of them the model does not know.
     """
 
     title: str | None
@@ -123,7 +118,7 @@ class Outcomes:
 
 
 def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
-    """The outcomes of the mentions of documents, whose own links are not counted.
+    """Return what the linker says of the mentions of documents, whose own links are not counted.
 
     Raises: NothingToLearnError.
     """

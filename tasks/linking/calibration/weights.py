@@ -15,12 +15,8 @@ def likeliest(
     """The weights (weights) by which the softmax of the weighted sums of features makes the right candidates likeliest.
 
     Before any mention is seen, each weight lies around `expected` with a standard deviation of 1. So few mentions do
-    not move them far. A weight that would be below `least` is that, and the others are fitted beside it.
-
-    Args:
-        features: (mentions, candidates, weights).
-        is_own: (mentions, candidates) whether there is such a candidate.
-        is_right: (mentions, candidates) one of each mention's own.
+    not move them far. A weight that would be below `least` is that, and the others are fitted beside it. `features`
+    is (mentions, candidates, weights); `is_own` says which candidates a mention has, and `is_right` is one of them.
     """
     weights, is_free = expected.astype(np.float64), np.ones(len(expected), np.bool_)
     while True:

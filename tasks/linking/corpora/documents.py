@@ -33,8 +33,7 @@ class InputDocument(NamedTuple):
 def find_files(folder: str) -> list[str]:
     """The folder's files of documents, relative to it, in order; names that begin with . or _ are left out.
 
-    Raises:
-        ValueError: there is no such folder, or it has another file, or no file of documents.
+    Raises: ValueError: there is no such folder, or it has another file, or no file of documents.
     """
     wanted = f"wanted files of JSON objects a line ({LINES}) or tables ({TABLE}) with {' and '.join(COLUMNS)}"
     if not os.path.isdir(folder):
@@ -55,22 +54,17 @@ def _is_hidden(name: str) -> bool:
 def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:
     """Cut files into blocks of about so many bytes: ranges of bytes of JSON lines, of row groups of a table.
 
-    Raises:
-        ValueError: a table cannot be read, or lacks a column.
+    Raises: ValueError: a table cannot be read, or lacks a column.
     """
     blocks: list[Block] = []
     for path in paths:
-        ranges = _groups(path, block_bytes) if path.endswith(TABLE) else _bytes(path, block_bytes)
+        size = storage.file_size(path) or 0
+        pieces = [(start, min(size, start + block_bytes)) for start in range(0, size, block_bytes)]
+        ranges = _groups(path, block_bytes) if path.endswith(TABLE) else pieces
         blocks += [
             Block(number, path, start, end) for number, (start, end) in enumerate(ranges, start=len(blocks))
         ]
     return blocks
-
-
-def _bytes(path: str, block_bytes: int) -> Iterator[tuple[int, int]]:
-    size = storage.file_size(path) or 0
-    for start in range(0, size, block_bytes):
-        yield start, min(size, start + block_bytes)
 
 
 def _groups(path: str, block_bytes: int) -> Iterator[tuple[int, int]]:

@@ -39,11 +39,8 @@ _PARTS = "parts"  # where they are kept
 class EvaluationSettings(NamedTuple):
     """The documents to link.
 
-    Attributes:
-        held_out: file of BuildDocuments.
-        gold: file of annotated documents of the user's.
-        most: how many documents of each file, at most; as many held-out pages choose.
-        leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
+    `held_out` is the file of BuildDocuments, `gold` one of the user's. At most `most` documents of each are asked,
+    and as many held-out pages choose. With `leaves_out_pages` those of `gold` go whose id is the title of a page.
     """
 
     held_out: Path
@@ -56,12 +53,8 @@ class EvaluationSettings(NamedTuple):
 class GoldSet:
     """A set of gold documents.
 
-    Attributes:
-        name: of the file, or that these are held-out pages.
-        documents: in their order; no two of all sets have one id.
-        of: how many there were to choose from.
-        left_out: how many were left out as pages of the dump.
-        is_of_dump: whether they are pages of the table's dump.
+    `name` is that of the file, or says that these are held-out pages; no two documents of all sets have one id.
+    There were `of` to choose from, beside those `left_out` as pages of the dump.
     """
 
     name: str
@@ -82,12 +75,6 @@ def build(
     the scores of all methods.
 
     What an earlier attempt has left in the folder is taken over.
-
-    Args:
-        folder: the stage's.
-        linker: with the model.
-        settings: the documents to link.
-        progress: is told how many documents of how many are answered, each by each method.
     """
     sets, pages = gold_sets(settings, linker.finder)
     # In a damaged dump another page may have the title of one that is held out.
@@ -114,7 +101,11 @@ def build(
         storage.write_bytes(storage.join(folder, name), data)
     shutil.rmtree(parts, ignore_errors=True)
     asked = [document for each in sets for document in each.documents]
-    drops = dropped(sets) | {"documents:in_contexts": len(pages) - len(choosing)}
+    drops = {
+        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
+        "documents:of_pages": sum(each.left_out for each in sets),
+        "documents:in_contexts": len(pages) - len(choosing),
+    }
     return storage.Result(
         tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
@@ -122,15 +113,7 @@ def build(
     )
 
 
-def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
-    """Count the documents that are left out, by reason."""
-    return {
-        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
-        "documents:of_pages": sum(each.left_out for each in sets),
-    }
-
-
-# EvaluationSettings
+# Documents
 
 
 def gold_sets(settings: EvaluationSettings, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
@@ -184,7 +167,7 @@ def with_distinct_ids(documents: Sequence[Document], taken: Collection[str], nam
 
 
 def linkers(linker: Linker) -> dict[str, Linker]:
-    """The linker of each method."""
+    """Return what answers, by method."""
     return {
         PRIOR: replace(linker, model=None, contexts=None),
         CONTEXTS: replace(linker, model=None),
@@ -201,7 +184,7 @@ def calibration_file(method: str) -> str:
 def calibrated(
     methods: Mapping[str, Linker], choosing: Sequence[Document], folder: str, tell: Callable[[int], None]
 ) -> dict[str, Linker]:
-    """The linkers, each with the certainty that these pages choose, but no threshold; none where they tell nothing.
+    """Return linkers that always answer, with the certainty that these pages choose; none where they tell nothing.
 
     The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Globally
     the weights are those of the local way.

@@ -32,11 +32,9 @@ Span = tuple[int, int]
 
 
 class Choice(NamedTuple):
-    """A choice of sentences.
+    """The choice of sentences.
 
-    Attributes:
-        share: of the pages that are held out.
-        train, held_out: how many sentences of the others, and of these, at most.
+    `share` of the pages are held out; of these are at most `held_out` sentences, of the others `train`.
     """
 
     share: float
@@ -45,7 +43,7 @@ class Choice(NamedTuple):
 
 
 class Skipped(Exception):
-    """A reason not to take a sentence."""
+    """The reason why a sentence is not taken."""
 
 
 def build(
@@ -59,19 +57,9 @@ def build(
 ) -> storage.Result:
     """Write the three files; hashes choose the sentences and order them.
 
-    Half of those of held-out pages are dev, the others test. As many pages with links are read as sentences are wanted,
-    which bounds the time; their sentences are held in memory, some 300 bytes each.
-
-    Args:
-        paragraphs: files of that table.
-        folder: the stage's.
-        language: of the wiki.
-        choice: how many sentences of held-out pages and of others.
-        pages: how many the dump has.
-        progress: is told how many pages of how many are read.
-
-    Raises:
-        ValueError: a file would have none.
+    Half of those of held-out pages are dev, the others test. As many pages with links are read as sentences are
+    wanted, which bounds the time; their sentences are held in memory, some 300 bytes each. Raises: ValueError: a
+    file would have none.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
     is_apart = are_held_out(linked, choice.share)

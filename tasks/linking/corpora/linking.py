@@ -33,17 +33,8 @@ def build(
 ) -> storage.Result:
     """Write the three tables, block by block.
 
-    Args:
-        run: runs the job over blocks.
-        folder: the stage's.
-        documents: their folder.
-        settings: of the linker.
-        block_bytes: bytes of documents in a block.
-        max_rejected: share of documents that may be rejected.
-
-    Raises:
-        ValueError: too many documents are rejected, none is left, or two have one id; or what links them cannot be
-            read, or is of something else.
+    Raises: ValueError: too many documents are rejected, none is left, or two have one id; or what links them cannot
+    be read, or is of something else.
     """
     arguments = {"documents": documents, "settings": asdict(settings)}
     paths = [storage.join(documents, name) for name in find_files(documents)]
@@ -56,18 +47,13 @@ def build(
     try:
         check_pages(rejected, kept + sum(rejected.values()), max_rejected)
     except ValueError as error:
-        raise ValueError(f"--documents {documents}: {error}{_first_message(folder, result)}") from None
+        rows = _read(folder, result, "rejected", ["message"])
+        first = next((f"; the first: {row['message']}" for row in rows if row["message"]), "")
+        raise ValueError(f"--documents {documents}: {error}{first}") from None
     if not kept:
         raise ValueError(f"--documents {documents}: no document in it")
     _check_ids(folder, result, documents)
     return result
-
-
-def _first_message(folder: str, result: storage.Result) -> str:
-    """The message of the first rejected document."""
-    rows = _read(folder, result, "rejected", ["message"])
-    message = next((row["message"] for row in rows if row["message"]), "")
-    return f"; the first: {message}" if message else ""
 
 
 def _read(folder: str, result: storage.Result, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
@@ -166,10 +152,8 @@ class DocumentLinker:
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:
     """The lines of a text that are not blank, without blanks around them, each with its links.
 
-    Args:
-        text: of a document.
-        links: start and end in code points of the text, and title; in their order, none over another.
-        drops: links over the end of a line, which are left out, are counted here.
+    The links have their places in the text, in order, none over another. Those over the end of a line are left out,
+    and counted in `drops`.
     """
     ends = [-1, *(place for place, sign in enumerate(text) if sign == "\n"), len(text)]
     paragraphs, waiting = [], list(reversed(links))

@@ -45,15 +45,6 @@ def build(
 
     Their number is bounded, so one process reads the files of paragraphs twice: to choose the pages, for which it
     holds 17 bytes a page, and to write them, for which it holds a page.
-
-    Args:
-        paragraphs: files of that table.
-        folder: the stage's.
-        targets: what titles lead to.
-        share: of the pages that are held out.
-        pages: how many the dump has.
-        most: documents at most.
-        progress: is told how many pages of how many are read.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
     held_out = linked[are_held_out(linked, share)]
@@ -61,10 +52,15 @@ def build(
     drops = Counter({NO_LINKS: pages - len(linked), NOT_HELD_OUT: len(linked) - len(held_out)})
     drops[OVER_LIMIT] = len(held_out) - len(wanted)
     mentions = 0
+
+    def resolve(name: str) -> str | None:
+        target = targets.get(name)
+        return target.title if target else None
+
     with storage.atomic_output(storage.join(folder, FILE)) as stream:
         found = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
         for number, (page, title, some) in enumerate(found, start=1):
-            document, lost = document_of(title, some, lambda name: ended(targets, name))
+            document, lost = document_of(title, some, resolve)
             drops[NO_TARGET] += lost
             if not document.mentions:
                 drops[NO_LINKS] += 1
@@ -77,12 +73,6 @@ def build(
             progress(number, len(wanted))
     files = (storage.describe(folder, FILE, len(titles)),)
     return storage.Result(files, {HELD_OUT: len(titles), "mentions": mentions}, dict(+drops))
-
-
-def ended(targets: Targets, title: str) -> str | None:
-    """The final page of a link's title."""
-    target = targets.get(title)
-    return target.title if target else None
 
 
 # Choosing
@@ -123,13 +113,7 @@ def read_pages(path: str, wanted: pa.Array) -> Iterator[tuple[int, str, Iterator
 
 
 def document_of(title: str, paragraphs: Iterator[dict[str, Any]], resolve: Resolve) -> tuple[Document, int]:
-    """A page's document, whose id is the page's title, and how many of its links end nowhere.
-
-    Args:
-        title: of the page.
-        paragraphs: `text`, and `links` of `start`, `end` and `target`.
-        resolve: where links end.
-    """
+    """A page's document, whose id is the page's title, and how many of its links end nowhere."""
     texts, mentions, start, lost = list[str](), list[Mention](), 0, 0
     for each in paragraphs:
         for link in each["links"]:

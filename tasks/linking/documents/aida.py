@@ -10,14 +10,7 @@ from pathlib import Path
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import (
-    NO_ENTITY,
-    Document,
-    Mention,
-    Skipped,
-    title_of_address,
-    whole_document,
-)
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, noted, title_of_address
 
 START = "-DOCSTART-"
 
@@ -64,7 +57,7 @@ def read_aida(path: Path, left_out: Skipped | None = None) -> Iterator[Document]
     costs its mention; any other wrong line its document, whose text and mentions it would change.
     """
     for first, lines in _documents(path):
-        with whole_document(f"{path}:{first}", left_out):
+        with noted(f"{path}:{first}", left_out and left_out.documents):
             document, wrong = _read(path, first, lines, skips=left_out is not None)
             if left_out:
                 left_out.mentions.extend(wrong)

@@ -29,7 +29,7 @@ def read_answers(
     texts = {each.id: each for each in documents}
     found, failed = dict[str, Answers](), 0
     for number, (where, read) in enumerate(record_readers(path), start=1):
-        with noted(where, None if left_out is None else left_out.answers):
+        with noted(where, left_out and left_out.answers):
             record = read()
             if "error" in record.values and "text" not in record.values:
                 failed += 1

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 from urllib.parse import unquote
 
 from pipeline.lookup.names import page_title
@@ -17,11 +17,8 @@ NO_ENTITY = ("", "NIL", "--NME--", "null")  # titles that mean none, in one form
 class Mention:
     """Characters of a text (half open, in code points), and the page that they name.
 
-    Attributes:
-        start, end: the characters.
-        title: of the page; None where the file names none. Wikidata's label may stand for it where there is a QID.
-        qid: the page's item at Wikidata, such as "Q42"; None where the file names none.
-        optional: whether it is not asked: it need not be found, and an answer to it does not count.
+    The title is None where the file names none; Wikidata's label may stand for it where there is a QID. An optional
+    mention is not asked: it need not be found, and an answer to it does not count.
     """
 
     start: int
@@ -32,7 +29,7 @@ class Mention:
 
     @property
     def page(self) -> str | None:
-        """The page's QID or, where there is none, its title; None for a mention of no page."""
+        """Return what tells the page: the QID or, where there is none, the title; None for a mention of no page."""
         return self.qid or (page_title(self.title) if self.title else None)
 
     @property
@@ -62,15 +59,10 @@ class Document:
         return ValueError(f"{self.where}: {message}")
 
 
+@final
 @dataclass(frozen=True)
 class Skipped:
-    """The wrong parts of annotated documents, which are left out.
-
-    Attributes:
-        mentions: where each is, and what is wrong with it.
-        documents: what is wrong with those that are left out as a whole.
-        answers: what is wrong with answers, which are left out as a whole, too.
-    """
+    """Wrong parts of annotated documents, which are left out. Documents and answers are left out as a whole."""
 
     mentions: list[str] = field(default_factory=list)
     documents: Errors = field(default_factory=Errors)
@@ -81,14 +73,9 @@ class Skipped:
         return [*self.mentions, *self.documents.lines(), *self.answers.lines()]
 
 
-def whole_document(where: str, left_out: Skipped | None) -> AbstractContextManager[None]:
-    """Reads a document: where it cannot be read, and `left_out` is given, that is noted there, and no error."""
-    return noted(where, None if left_out is None else left_out.documents)
-
-
 @contextmanager
 def noted(where: str, errors: Errors | None) -> Iterator[None]:
-    """Note an error of what stands at `where` in `errors`; raise it where these are None."""
+    """Note what is wrong with the document at `where` in `errors` instead of raising it, unless they are None."""
     try:
         yield
     except ValueError as error:

@@ -13,7 +13,7 @@ QID = re.compile(r"Q[1-9]\d{0,17}")
 
 
 class Format(NamedTuple):
-    """A format of mentions: the raw ones of a record, and the mention of one, in a text of so many characters.
+    """The mentions of a record: the objects that tell them, and the mention of one, in a text of so many characters.
 
     Raises: ValueError naming the field. The first one is for records that cannot be read at all.
     """
@@ -25,7 +25,7 @@ class Format(NamedTuple):
 def read_document(record: Record, number: int, left_out: Skipped | None = None) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
-    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are given `qid` and `optional`.
+    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
     ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
     `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
     says nothing of mentions.

@@ -1,4 +1,4 @@
-"""A file of documents in any of the formats, told by its first characters."""
+"""A file of documents in any of the formats, told from its first characters."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.io.records import Record, read_text, record_readers
 from tasks.io.tables import is_table
 from tasks.linking.documents.aida import START, read_aida
-from tasks.linking.documents.document import Document, Skipped, whole_document
+from tasks.linking.documents.document import Document, Skipped, noted
 from tasks.linking.documents.json_lines import FORMATS, read_document
 from tasks.linking.documents.wned import read_wned
 
@@ -57,7 +57,7 @@ def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
         yield from read_aida(path, left_out)
     elif beginning.startswith((b"{", b"[")):
         for number, (where, read) in enumerate(record_readers(path), start=1):
-            with whole_document(where, left_out):
+            with noted(where, left_out and left_out.documents):
                 yield _annotated(read(), number, left_out)
     elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]

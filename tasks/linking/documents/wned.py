@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, whole_document
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, noted
 
 TEXTS = "RawText"
 FIELDS = ("mention", "wikiName", "offset", "length")
@@ -17,7 +17,7 @@ NEAR = 20  # characters by which a place may be wrong
 
 @dataclass
 class _Annotated:
-    """A document of the XML: its line and name, and the line and the fields of each annotation."""
+    """A document in the XML: its line and name, and the line and the fields of each annotation."""
 
     line: int
     name: str
@@ -33,7 +33,7 @@ def read_wned(path: Path, left_out: Skipped | None = None) -> Iterator[Document]
     there.
     """
     for each in _parse(path):
-        with whole_document(f"{path}:{each.line}", left_out):
+        with noted(f"{path}:{each.line}", left_out and left_out.documents):
             yield _document(path, each, left_out)
 
 
@@ -82,7 +82,7 @@ def _code_points(text: str, units: int) -> int:
 
 
 def _parse(path: Path) -> list[_Annotated]:
-    """Parse a file of XML. Raises: ValueError naming the line of what is none, or declares entities."""
+    """Return what a file of XML says. Raises: ValueError naming the line of what is none, or declares entities."""
     documents: list[_Annotated] = []
     open_field: list[str] = []
     parser = expat.ParserCreate()

@@ -1,8 +1,7 @@
 """Formats of linked documents.
 
 formats    all of them by name
-spans      links in the order of the text
-addresses  the pages' addresses
+links      links in the order of the text, the addresses of pages
 columns    AIDA-CoNLL's columns
 page       an HTML page
 wikitext   wikitext

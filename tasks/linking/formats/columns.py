@@ -12,8 +12,7 @@ from typing import Any
 
 from tasks.linking.documents.aida import START
 from tasks.linking.documents.document import NO_ENTITY
-from tasks.linking.formats.addresses import address, underscored
-from tasks.linking.formats.spans import LinkedMention, ordered
+from tasks.linking.formats.links import LinkedMention, address, ordered, underscored
 from tasks.ner.words import split_words
 
 NO_TITLE = "--NME--"

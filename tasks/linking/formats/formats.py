@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tasks.linking.formats import columns, wikitext
-from tasks.linking.formats.addresses import wiki_of
+from tasks.linking.formats.links import wiki_of
 from tasks.linking.formats.page import page
 from tasks.serving.formats import JSON_LINES, Format, Place, Values
 

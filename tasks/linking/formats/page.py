@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tasks.linking.formats.addresses import address
-from tasks.linking.formats.spans import LinkedMention, ordered, replaced
-from tasks.serving.formats import Format, Place, Values, html_page
+from tasks.linking.formats.links import LinkedMention, address, ordered
+from tasks.serving.formats import Format, Place, Values, html_page, replaced
 
 STYLE = """mark, a { background: #e3ecff; color: #000; border-radius: .2em; padding: .1em .2em; }
 a { text-decoration: underline; }

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.linking.formats.spans import LinkedMention, ordered, replaced
+from tasks.linking.formats.links import LinkedMention, ordered
+from tasks.serving.formats import replaced
 
 # In any place; one of two or more in a row; at the beginning of a line.
 ANYWHERE = r"[\[\]{}<>&|]"

@@ -1,4 +1,4 @@
-"""Entity disambiguation by a pretrained model.
+"""The candidate that a mention stands for, by a pretrained model.
 
 entity_model  the model, and its rows for a table's pages
 titles        rows for pages that it does not know

@@ -1,4 +1,4 @@
-"""Entity disambiguation by a pretrained model, which scores candidates at a mention's masked entity.
+"""The candidate that a mention stands for, by a pretrained model: its masked entity at the mention's place.
 
 The score of a candidate is the entity head's logit, plus the weighted sum of the logarithm of its prior, the cosine of
 its context, and its coherence with the other mentions. Locally all mentions are masked, and answered at once. Globally
@@ -74,11 +74,7 @@ def scored(model: EntityModel, pending: Sequence[Window]) -> Iterator[tuple[Wind
 
 
 def vectors_of(model: EntityModel, masked: Sequence[MaskedMention]) -> tuple[Tensor, Tensor]:
-    """For all candidates, those of one question after another, what the head's logits are made with.
-
-    Returns:
-        (candidates, width) rows of the entity table, and (candidates) biases of the head.
-    """
+    """Return the candidates' rows of the entity table (candidates, width), and biases of the head (candidates)."""
     head, table = model.module.heads[ENTITY_LOSS]
     rows = torch.cat([torch.from_numpy(each.rows) for each in masked]).to(table.weight.device)
     vectors, biases = table.weight[rows.clamp(min=0)], head.bias[rows.clamp(min=0)]

@@ -24,16 +24,9 @@ from tasks.linking.model.titles import TitleRows
 class EntityModel:
     """A pretrained model.
 
-    Attributes:
-        folder: where it was read.
-        module: the model.
-        tokenizer: of its words.
-        row_of: the row of its entity table that a candidate has, or NO_ROW.
-        known: the rows and titles of its entities, without the special ones, in the order of the rows.
-        mask_row: the row of [MASK].
-        device: where it is.
-        max_words: of an input, at most; of a pretraining that is known, those of its longest sequence.
-        tokens_per_batch: words and entities that are computed at once.
+    `row_of` gives the row of its entity table that a candidate has, or NO_ROW; `known` the rows and titles of its
+    entities without the special ones, in order. An input has `max_words` at most: of a pretraining that is known,
+    those of its longest sequence.
     """
 
     folder: Path
@@ -48,7 +41,7 @@ class EntityModel:
 
     @property
     def room(self) -> int:
-        """The most tokens of a text in an input."""
+        """Return how many tokens of a text an input can have."""
         return self.max_words - 2
 
     @cached_property
@@ -95,7 +88,7 @@ def load_model(
 
 
 def model_folder(folder: Path) -> Path:
-    """The model's folder: the folder itself or, in that of ExportHuggingFace, `model`."""
+    """Return where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
     inner = folder / "model"
     return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
 

@@ -20,18 +20,15 @@ _AT_HAND = 1 << 14  # titles
 
 
 class TitleRows:
-    """Rows for titles (width), each with a bias, as the entity table and its head would have them."""
+    """Rows that the entity table and the bias of its head would have for titles."""
 
     def __init__(
         self, module: LukeForPretraining, tokenizer: WordTokenizer, known: Sequence[tuple[int, str]]
     ) -> None:
         """Fit the map by ridge regression.
 
-        Args:
-            module: the model.
-            tokenizer: of its words.
-            known: rows of its entity table with the entities' titles, the rarest last. The rarer half counts, and of
-                that the last `MOST`: pages that a model does not know are rare, too.
+        `known` are rows of its entity table with titles, the rarest last. The rarer half counts, and of that the
+        last `MOST`: pages that a model does not know are rare, too.
         """
         head, table = module.heads[ENTITY_LOSS]
         self._words, self._tokenizer = module.luke.word_embeddings.token, tokenizer

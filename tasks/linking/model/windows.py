@@ -21,13 +21,9 @@ Floats = NDArray[np.float64]
 class MaskedMention:
     """A mention that has candidates, before and after it is answered.
 
-    Attributes:
-        tokens: its tokens in the document, half open.
-        rows: of its candidates in the model's entity table.
-        unknown: titles of the candidates that have none.
-        log_prior: of its candidates, with what contexts and coherence add.
-        shares: the probability of each candidate, once it is scored.
-        row: the entity that is put in for the mask, once that is decided.
+    `tokens` are those in the document, half open; `rows` are its candidates' in the entity table, and `unknown` has
+    the titles of those without one. `log_prior` has what contexts and coherence add. Once it is scored it has
+    `shares`, and `row` is the entity that is put in for the mask.
     """
 
     tokens: tuple[int, int]
@@ -49,7 +45,7 @@ class Window:
     own: list[MaskedMention] = field(default_factory=list)
 
     def masked(self, mask_row: int) -> MaskedSequence:
-        """The input: entities at all mentions inside, of which those without an answer are masked."""
+        """The input: entities at all mentions inside, of which those without an answer are asked for."""
         places = np.array([each.tokens for each in self.inside], np.int64) - self.start + 1
         open_ = set(map(id, self.open()))
         return MaskedSequence(
@@ -104,7 +100,7 @@ def masked_mentions_of(
 
 
 def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
-    """The quality of a window that has a mention's first token: tokens on the shorter side, and its length.
+    """Return how good a window is that has a mention's first token: tokens on the shorter side, and its length.
 
     A mention that no window has as a whole is cut at the end of the one that has most of it.
     """

@@ -11,7 +11,7 @@ from pipeline import schemas, storage
 from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
-from pipeline.jobs.extract_pages import TABLES, PageExtractor, page_rows, writer_of
+from pipeline.jobs.extract_pages import TABLES, PageExtractor, ParagraphRows, page_rows
 from pipeline.storage.blocks import Block, PageMarker
 from pipeline.wikitext.extract import extract
 from tests.support import DATA
@@ -106,7 +106,7 @@ def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
             rows.extend(
                 (page_id, title, number, *paragraph) for number, paragraph in enumerate(extraction.paragraphs)
             )
-    with storage.parquet_rows(str(tmp_path / "columns.parquet"), schema, writer_of("paragraphs")) as columns:
+    with storage.parquet_rows(str(tmp_path / "columns.parquet"), schema, ParagraphRows) as columns:
         for page in extracted:
             columns.extend([page])
     assert columns.count == rows.count > 2 * storage.ROW_GROUP_ROWS
@@ -115,7 +115,7 @@ def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
 
 def test_a_dump_without_paragraphs_gives_an_empty_table(tmp_path: Path) -> None:
     path = str(tmp_path / "none.parquet")
-    with storage.parquet_rows(path, schemas.PARAGRAPHS.schema, writer_of("paragraphs")) as columns:
+    with storage.parquet_rows(path, schemas.PARAGRAPHS.schema, ParagraphRows) as columns:
         columns.extend([(1, "A", extract("{{template}}", SITE))])
     assert columns.count == 0
     assert list(storage.read_rows(path)) == []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -153,7 +154,8 @@ def test_a_part_that_shows_20_seconds_late_is_waited_for(
 
     def check_after(*arguments: Any) -> Any:
         (tmp_path / PART).rename(elsewhere)
-        return check_parts(*arguments, clock=clock.time, sleep=clock.sleep)
+        with mock.patch("pipeline.storage.blocks.time", clock):
+            return check_parts(*arguments)
 
     monkeypatch.setattr(spark_parts, "check_parts", check_after)
     blocks = write_words(spark, tmp_path)

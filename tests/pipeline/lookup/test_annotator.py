@@ -12,7 +12,7 @@ from pipeline.lookup.annotator import Annotation, Annotator
 from pipeline.lookup.entities import UNK_ID, EntityVocab
 from pipeline.lookup.names import compose_in_place
 from pipeline.storage.files import file_sha256
-from tasks.io.annotations import open_annotator
+from tasks.io.annotations import EntityMention, open_annotator
 from tests.support import oracle_tables as oracle
 from tests.support.mentions import ARTICLES, DUMP, Table, pages_of_dump, small_pages, write_mentions
 from tests.support.oracle_tables import Row
@@ -191,8 +191,13 @@ def test_texts_of_unknown_pages_are_annotated_by_commonness(tmp_path: Path, tabl
     """As question answering asks; and the vocabulary that a model of transformers brings has to be the table's."""
     annotate, text = open_annotator(tmp_path / "mentions", tmp_path), "Ann: ab and ab a, Bob."
     annotator = Annotator.open(tmp_path / "mentions")
-    assert annotate(text, "C") == annotator.annotate(text, "C")
-    assert annotate(text, "No such") == annotate(text, None) == annotator.annotate(text)
+
+    def mentions(page: str | None) -> list[EntityMention]:
+        found = annotator.annotate(text, page)
+        return [EntityMention(each.start, each.end, each.entity_id) for each in found]
+
+    assert annotate(text, "C") == mentions("C")
+    assert annotate(text, "No such") == annotate(text, None) == mentions(None)
     titles = (*table.vocab.titles, "Another")
     EntityVocab(titles, (0,) * 5, (-1,) * 5).write(str(tmp_path))
     with pytest.raises(ValueError, match=r"\(4 entities\) than .*/entity_vocab\.json \(5\)"):

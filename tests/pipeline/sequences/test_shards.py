@@ -69,8 +69,8 @@ def test_words_of_titles(shared: Path, tmp_path: Path) -> None:
     roberta = WordTokenizer.load(shared / "data/roberta-tokenizer")
     places = [f"Place {number}, Iowa" for number in range(ROWS_PER_BATCH)]
     titles = ["[PAD]", "[UNK]", "[MASK]", "Mercury (planet)", *places, "<mask>"]
-    assert write_title_words(tmp_path / "titles.arrow", titles, roberta) == len(titles)
-    table = open_arrow(tmp_path / "titles.arrow")
+    assert write_title_words(str(tmp_path), titles, roberta).rows == len(titles)
+    table = open_arrow(tmp_path / "title_words.arrow")
     assert table.schema == schemas.title_words(roberta.vocab_size).schema
     rows = table.to_pylist()
     assert [row["title"] for row in rows] == titles

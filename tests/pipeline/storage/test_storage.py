@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -195,7 +196,7 @@ class Clock:
         self.now = 0.0
         self.events = {float(name.removeprefix("at_")): event for name, event in events.items()}
 
-    def time(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -205,7 +206,8 @@ class Clock:
 
 
 def awaited(folder: str, clock: Clock) -> list[int]:
-    return list(storage.await_blocks(folder, "key", [0, 1], 60, clock=clock.time, sleep=clock.sleep))
+    with mock.patch("pipeline.storage.blocks.time", clock):
+        return list(storage.await_blocks(folder, "key", [0, 1], 60))
 
 
 def test_what_shows_late_is_waited_for(folder: str, tmp_path: Path) -> None:
@@ -301,4 +303,3 @@ def test_columns_are_added_up_and_counted(tmp_path: Path) -> None:
         pq.write_table(pa.table({"text": texts, "number": [1, 2, None]}), path)
     assert storage.sum_column(paths, "number") == 6
     assert storage.count_values(paths, "text") == {"a": 1, "b": 3, "é": 1, "日本": 1}
-    assert storage.sum_lengths(paths, "text") == 2 + 4 + 6

@@ -16,7 +16,8 @@ from pipeline.mediawiki.titles import is_disambiguation, redirect_target
 from pipeline.wikitext.cut import cut
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.links import PARSER_LIMIT, TreeReader, mark_links
+from pipeline.wikitext.links import mark_links
+from pipeline.wikitext.links.paper import PARSER_LIMIT, TreeReader
 from pipeline.wikitext.paragraphs import Extraction
 from pipeline.wikitext.placeholders import CUT
 from tests.support.real_pages import real_pages

@@ -24,10 +24,10 @@ from tasks.finetuning.finetune import report_little, report_silence
 from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
+from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
-from tasks.questions.annotations import EntityMention
 from tasks.task import PROFILES, Hyperparameters
 from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG as WITH_LARGE_WEIGHTS

@@ -14,7 +14,7 @@ from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
-from tasks.questions.annotations import EntityMention
+from tasks.io.annotations import EntityMention
 from tests.support.fine_tuned import CONFIG, prepared, pretrained
 
 # What the paper compares in section 5, word for word: which weights, whether entities are given, which attention.

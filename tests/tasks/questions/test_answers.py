@@ -7,7 +7,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tasks.questions.answers import Candidates, answer_scores, exact_match, normalise, ranked, token_f1
+from tasks.questions.answers import (
+    Candidates,
+    answer_scores,
+    normalise,
+    prediction_object,
+    ranked,
+    read_predictions,
+    score_answers,
+    token_f1,
+)
 from tests.support.properties import given, settings, st
 
 
@@ -64,7 +73,7 @@ CASES = [
 
 @pytest.mark.parametrize(("predicted", "gold", "match", "f1"), CASES)
 def test_cases(predicted: str, gold: str, match: float, f1: float) -> None:
-    assert exact_match(predicted, gold) == match
+    assert (normalise(predicted) == normalise(gold)) == match
     assert token_f1(predicted, gold) == pytest.approx(f1)
     assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
 
@@ -80,7 +89,9 @@ texts = st.one_of(phrases, st.text(max_size=20), st.text(alphabet="athen .,'-\t\
 @given(texts, texts)
 def test_scores_of_a_pair_equal_the_official_ones(predicted: str, gold: str) -> None:
     assert normalise(predicted) == official_normalise(predicted)
-    assert exact_match(predicted, gold) == (official_normalise(predicted) == official_normalise(gold))
+    assert (normalise(predicted) == normalise(gold)) == (
+        official_normalise(predicted) == official_normalise(gold)
+    )
     assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
 
 

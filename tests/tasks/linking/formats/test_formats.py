@@ -15,8 +15,8 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from tasks.linking.documents.aida import read_aida
 from tasks.linking.documents.document import Document
-from tasks.linking.formats.addresses import address, wiki_of
 from tasks.linking.formats.formats import find_format
+from tasks.linking.formats.links import address, wiki_of
 from tasks.serving.formats import Format
 from tests.support.properties import given, st
 from tests.tasks.serving.test_formats import TAGS, Page

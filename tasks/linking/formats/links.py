@@ -1,14 +1,29 @@
-"""Addresses of the pages of a table's wiki, as far as the table knows."""
+"""The mentions of an answer in the order of its text, and the addresses of their pages."""
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
+LinkedMention = Mapping[str, Any]
 # Wikis whose names end like those of Wikipedias, and that are none.
 OTHERS = {"commons", "foundation", "incubator", "mania", "media", "mediawiki", "meta", "outreach", "sources"}
 OTHERS |= {"species", "test", "test2", "wikidata", "wikifunctions", "wikimania"}
 _NAME = re.compile(r"([a-z][a-z0-9_]*)wiki-")
+
+
+def ordered(values: Mapping[str, Any]) -> list[LinkedMention]:
+    """The mentions of an answer from left to right. Raises: ValueError where two overlap, which no format can say."""
+    mentions: Sequence[LinkedMention] = values["mentions"]
+    found = sorted(mentions, key=lambda each: (each["start"], each["end"]))
+    for left, right in pairwise(found):
+        if right["start"] < left["end"]:
+            raise ValueError(
+                f"the mentions {left['mention']!r} at {left['start']} and {right['mention']!r} at {right['start']} "
+                "overlap, which JSON alone can say; give one of them, or --format json"
+            )
+    return found
 
 
 def wiki_of(facts: Mapping[str, Any]) -> str | None:
