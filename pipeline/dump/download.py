@@ -117,12 +117,7 @@ def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
     sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
     if len(sources) != 1:
         raise ValueError(
-<<<<<<< HEAD
-            f"{site}/{wiki}/{date}: holds no finished {table}; give corpus.page_props, or none for it, to go on "
-            "without"
-=======
             f"{site}/{wiki}/{date}: holds no finished {table}; give corpus.page_props a file, or none to go on without"
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
         )
     return sources[0]
 

@@ -161,9 +161,5 @@ def check_vocabulary(table: MentionTable, path: Path) -> None:
     if vocab.digest() != facts["entities_sha256"]:
         raise ValueError(
             f"{table.folder}: made from {_dump(table)} with another vocabulary ({facts['entities']:,} entities) than "
-<<<<<<< HEAD
-            f"{path} ({len(vocab):,}); give the mention table of a run with corpus.entity_vocab = {path}"
-=======
             f"{path} ({len(vocab):,}); give the table that BuildMentionTable makes with corpus.entity_vocab={path}"
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
         )

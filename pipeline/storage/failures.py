@@ -72,11 +72,7 @@ def check_share(
 
 
 def check_pages(drops: Mapping[str, int], total: int, limit: float) -> None:
-<<<<<<< HEAD
-    """Stop a stage that loses more pages than `max_rejected` allows; ten pages, or a quarter of fewer, it may."""
-=======
     """Stop a stage that loses more pages than `corpus.max_rejected`; ten, or a quarter of fewer, it may."""
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
     check_share("pages", drops, total, limit, "corpus.max_rejected", free_share=0.25)
 
 

@@ -168,12 +168,7 @@ def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
     with open(join(workdir, ".stages.lock"), "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = finished_stages(workdir)
-<<<<<<< HEAD
         after = {stage: folder for stage, folder in before.items() if stage not in entries} | entries
         if list(before.items()) != list(after.items()):
             text = json.dumps(after, indent=1, ensure_ascii=False) + "\n"
-=======
-        if before != (after := {**before, **entries}):
-            text = json.dumps(after, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
             write_bytes(join(workdir, STAGES), text.encode("utf-8", "surrogatepass"))

@@ -147,18 +147,13 @@ def _main(words: Sequence[str]) -> None:
 
         sys.argv = [str(Path(sys.executable).with_name("luigi")), *words[1:]]
         assert commandline.is_luigi_command()
-<<<<<<< HEAD
-        commandline.prepare(sys.argv[1:])
-        sys.exit(luigi_run(sys.argv[1:]))
+        commandline.prepare(arguments := sys.argv[1:])
+        sys.exit(luigi_run(arguments))
     if words[0] == "luke":
         from workflows import luke
 
         sys.argv = [*words]
         sys.exit(luke.main())
-=======
-        commandline.prepare(arguments := sys.argv[1:])
-        sys.exit(luigi_run(arguments))
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
     flag, what, *arguments = words[1:]
     sys.argv = [flag, *arguments]
     if flag == "-m":

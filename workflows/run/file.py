@@ -12,11 +12,8 @@ from typing import Any
 
 import tomlkit
 
-<<<<<<< HEAD
-from model.pretraining.recipes import SCRATCH
-=======
 from model.pretraining import configuration
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
+from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.run.document import NAME, VERSION, parse, path_of, read
 from workflows.run.kinds import AUTO, Option, resolved, similar

@@ -57,20 +57,11 @@ class Run:
 
     def to_json(self) -> str:
         """All values as a text, from which `from_json` makes the same run."""
-<<<<<<< HEAD
         return self._text
 
     @functools.cached_property
     def _text(self) -> str:
         return json.dumps(self.tables(), sort_keys=True)  # Luigi asks for it thousands of times
-=======
-        return self._json
-
-    @functools.cached_property
-    def _json(self) -> str:
-        # Stages ask for it some hundred times.
-        return json.dumps(self.tables(), sort_keys=True)
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
 
     @classmethod
     def from_json(cls, text: str) -> "Run":

@@ -94,12 +94,8 @@ def write(folder: str, name: str, lines: Sequence[bytes]) -> storage.FileEntry:
     if not lines:
         raise ValueError(
             f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, a "
-<<<<<<< HEAD
-            "larger corpus.held_out, whose pages give dev and test, or a language that writes names alone with capitals"
-=======
             "larger corpus.held_out, from whose pages dev and test are, or a language that writes names alone with "
             "capitals"
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
         )
     with storage.atomic_output(storage.join(folder, FILES[name])) as stream:
         stream.writelines(lines)

@@ -12,7 +12,7 @@ from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
 from model.luke.config import UNKNOWN_ENTITY
 from tests.support.properties import given, settings, st
-from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences
+from tests.support.shards import SPECIAL_IDS, WORDS
 
 MASK, CLS, SEP, PAD = 59, 0, 2, 1
 

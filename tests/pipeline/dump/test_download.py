@@ -225,9 +225,5 @@ def test_a_table_of_the_dump_is_found_by_the_name_of_a_part(site: Site) -> None:
     assert found == Source(name, f"{site.url}/testwiki/20261101/{name}", 9, "cd")
     jobs["pagepropstable"]["status"] = "waiting"
     site.files["/testwiki/20261101/dumpstatus.json"] = json.dumps({"jobs": jobs}).encode()
-<<<<<<< HEAD
-    with pytest.raises(ValueError, match="20261101: holds no finished page_props"):
-=======
     with pytest.raises(ValueError, match=r"20261101: holds no finished page_props; give corpus\.page_props"):
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
         download.table_source(part, "page_props", site.url)

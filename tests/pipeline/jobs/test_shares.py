@@ -39,11 +39,7 @@ def test_many_lost_pages_stop_a_stage_however_small_the_dump(lost: int, total: i
 
 
 def test_ten_short_sentences_are_allowed_in_the_smallest_dump() -> None:
-<<<<<<< HEAD
-    check_share("sentences", {"too_short": 10}, 11, 0.0, "max_dropped_sentences")
-=======
     check_share("sentences", {"too_short": 10}, 11, 0.0, "sequences.max_dropped_sentences")
->>>>>>> ec5ec19d7822672e6490d2ce13036e8cd73a259c
 
 
 def test_reasons_come_commonest_first() -> None:

@@ -1,7 +1,6 @@
 """Arguments that the command lines share."""
 
 import argparse
-import json
 import re
 from collections.abc import Callable
 

@@ -7,16 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tasks.questions.answers import (
-    Candidates,
-    answer_scores,
-    normalise,
-    prediction_object,
-    ranked,
-    read_predictions,
-    score_answers,
-    token_f1,
-)
+from tasks.questions.answers import Candidates, answer_scores, normalise, ranked, token_f1
 from tests.support.properties import given, settings, st
 
 

@@ -11,7 +11,7 @@ from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordToken
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.annotations import EntityMention
 from tasks.io.windows import STRIDE, token_spans, widest_windows, windows
-from tasks.questions.windows import encode, joined, marks_apart, passage_room, question_limit, tokens_of
+from tasks.questions.windows import encode, joined, marks_apart, passage_room, tokens_of
 from tests.support.properties import given, settings, st
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tasks.finetuning.registry import TASKS
-from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.io.records import read_records
 from tasks.ner import task as ner

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from workflows.base.experiment_file import EXAMPLES, TASKS, Missing, Sources, read_sources
 
 

@@ -21,7 +21,7 @@ from pipeline.dump.pages import read_site_info
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import Targets
-from tests.support import DATA, oracle_contexts
+from tests.support import oracle_contexts
 from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer
 from tests.support.oracle_tables import Pages, Row
