@@ -12,42 +12,15 @@ from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
 from model.luke.config import UNKNOWN_ENTITY
 from tests.support.properties import given, settings, st
-from tests.support.shards import SPECIAL_IDS, WORDS
+from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences
 
 MASK, CLS, SEP, PAD = 59, 0, 2, 1
 
 
 @pytest.fixture(scope="module")
-def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """A shard of the first pages of a real dump; every link's target is an entity."""
-    roberta = WordTokenizer.load(shared / "data/roberta-tokenizer")
-    folder, limits = tmp_path_factory.mktemp("real"), Limits()
-    titles: dict[str, int] = {}
-    pages = real_pages(shared / "data/wikipedia/enwiki-2006-500.xml.bz2", "en")
-    with shard(
-        str(folder / "sequences/block-00000.arrow"), schemas.sequences(roberta.vocab_size).schema
-    ) as writer:
-        for number, page in enumerate(itertools.islice(pages, PAGES)):
-            sequences, _, _ = build_page(
-                page,
-                language="en",
-                tokenizer=roberta,
-                entity_id=lambda title: titles.setdefault(title, len(titles) + 3),
-                limits=limits,
-                profile="fixed",
-            )
-            writer.extend(number, sequences)
-    write_word_starts(str(folder), roberta.word_starts())
-    facts = {"word_vocab_size": roberta.vocab_size, "entity_vocab_size": len(titles) + 3, "mask_id": 50264}
-    facts |= {
-        "special_ids": [0, 1, 2, 3, 50264],
-        "max_words": 512,
-        "max_entities": 128,
-        "max_mention_words": 30,
-    }
-    rows = {"sequences/block-00000.arrow": writer.count, "word_starts.arrow": roberta.vocab_size}
-    write_manifest(folder, rows, facts)
-    return Corpus(folder)
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("sequences")
+    return Corpus(write_sequences(folder, random_rows(300), max_words=512, max_mention_words=3))
 
 
 def masker(corpus: Corpus, profile: str = "fixed", seed: int = 0, **shares: float) -> Masker:

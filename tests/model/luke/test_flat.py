@@ -21,7 +21,8 @@ from model.luke.config import PRESETS
 from model.luke.flat import FlatBatch, FlatSequence, flatten
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
-from tests.support.models import TINY, flat_of, random_batch, shake
+from tests.support.flat_batches import random_flat
+from tests.support.models import STILL, TINY, flat_of, random_batch, shake, still_batches
 from tests.support.padded import padded
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
