@@ -49,7 +49,7 @@ class Run:
                 object.__setattr__(self, name, replace(table, **still_open))
 
     def __hash__(self) -> int:
-        return hash(self._json)
+        return hash(self._text)
 
     def tables(self) -> dict[str, Any]:
         """All values as JSON has them."""
