@@ -171,7 +171,7 @@ def prepare(
 def read_splits(task: Task[Any, Any], data: Path, tag_column: str) -> dict[str, Any]:
     """Return the data sets of a folder. Raises: ValueError for a column of tags where the task has none."""
     if tag_column and task is not TASKS["ner"]:
-        raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
+        raise ValueError(f"fine_tuning.tag_column {tag_column}: files of ner alone have tags; leave it out")
     options = {"tag_column": tag_column} if tag_column else {}
     return {split: task.read(split_file(data, split), **options) for split in SPLITS}
 

@@ -140,7 +140,11 @@ class Storm:
         """Every file by its path, but for what tells the time of a run, and for locks and scratch."""
         work = self.workdir / "work"
         paths = (Path(folder, name) for folder, _, names in os.walk(work) for name in names)
-        files = {str(path.relative_to(work)): path for path in paths if path.name not in ("run.json", "stages.json")}
+        files = {
+            str(path.relative_to(work)): path
+            for path in paths
+            if path.name not in ("run.json", "stages.json")
+        }
         return {name: path for name, path in files.items() if not name.startswith(".")}
 
     def missing(self) -> list[str]:

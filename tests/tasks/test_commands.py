@@ -28,11 +28,3 @@ def test_sizes_of_a_preset(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         runpy.run_module("model.sizes", run_name="__main__")
     assert not ended.value.code
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "253,988,473"]
-
-
-def test_a_pattern_of_several_folders_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    from tasks.predict import main
-
-    with pytest.raises(SystemExit):
-        main(["a", "b"])
-    assert "MODEL_DIR: wanted one folder, found a, b" in capsys.readouterr().err

@@ -342,8 +342,10 @@ def test_a_log_without_a_bar_is_told_how_far_it_is(
     told = [record.message for record in caplog.records if record.message.startswith("fine-tuning: step")]
     steps = (tmp_path / "training.jsonl").read_text().count('"step"')
     assert len(told) == steps > 1
-    assert re.fullmatch(rf"fine-tuning: step 1 of {steps}, loss \d\.\d{{3}}", told[0])
-    assert re.fullmatch(rf"fine-tuning: step {steps} of {steps}, loss \S+, dev_F1 0\.\d{{3}}", told[-1])
+    assert re.fullmatch(rf"fine-tuning: step 1 of {steps}, loss \d\.\d{{3}}, \d+ minutes left", told[0])
+    assert re.fullmatch(
+        rf"fine-tuning: step {steps} of {steps}, loss \S+, dev_F1 0\.\d{{3}}, 0 minutes left", told[-1]
+    )
 
 
 @pytest.mark.parametrize("what", ["task", "variant", "preset", "profile"])
