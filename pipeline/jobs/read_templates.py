@@ -44,7 +44,7 @@ def build(
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
-        logger.warning("--dump-templates: the dump has no template that can be used")
+        logger.warning("corpus.dump_templates: the dump has no template that can be used")
     with storage.arrow_writer(storage.join(folder, BODIES), _SCHEMA) as writer:
         tables = [storage.join(folder, entry.path) for entry in result.files]
         count = write_numbers(storage.join(folder, LOOKUP), _write_bodies(tables, writer))

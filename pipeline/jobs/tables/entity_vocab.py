@@ -73,7 +73,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
                 f"--dump {dump}: no entity is left, all were dropped: {left_out}"
                 if left_out
                 else f"--dump {dump}: no link ends at one of its articles, so there is no entity to learn; take more "
-                "of the dump, or let titles without a page be entities (--missing-pages in)"
+                "of the dump, or let titles without a page be entities (corpus.missing_pages=in)"
             )
     qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
     entities = replace(entities, vocab=with_qids(entities.vocab, qids))

@@ -37,13 +37,13 @@ def find_files(folder: str) -> list[str]:
     """
     wanted = f"wanted files of JSON objects a line ({LINES}) or tables ({TABLE}) with {' and '.join(COLUMNS)}"
     if not os.path.isdir(folder):
-        raise ValueError(f"--documents {folder}: no such folder; {wanted}")
+        raise ValueError(f"linking.documents {folder}: no such folder; {wanted}")
     names = [name for name in storage.list_files(folder) if not _is_hidden(name)]
     for name in names:
         if not name.endswith((LINES, TABLE)):
-            raise ValueError(f"--documents {folder}: found {name}; {wanted} alone")
+            raise ValueError(f"linking.documents {folder}: found {name}; {wanted} alone")
     if not names:
-        raise ValueError(f"--documents {folder}: no file in it; {wanted}")
+        raise ValueError(f"linking.documents {folder}: no file in it; {wanted}")
     return sorted(names)
 
 

@@ -49,9 +49,9 @@ def build(
     except ValueError as error:
         rows = _read(folder, result, "rejected", ["message"])
         first = next((f"; the first: {row['message']}" for row in rows if row["message"]), "")
-        raise ValueError(f"--documents {documents}: {error}{first}") from None
+        raise ValueError(f"linking.documents {documents}: {error}{first}") from None
     if not kept:
-        raise ValueError(f"--documents {documents}: no document in it")
+        raise ValueError(f"linking.documents {documents}: no document in it")
     _check_ids(folder, result, documents)
     return result
 
@@ -72,7 +72,7 @@ def _check_ids(folder: str, result: storage.Result, documents: str) -> None:
         rows = _read(folder, result, "pages", ["page_id", "title"])
         title = next(row["title"] for row in rows if row["page_id"] == twice[0])
         raise ValueError(
-            f"--documents {documents}: the id {title!r} is there twice; wanted one for each document"
+            f"linking.documents {documents}: the id {title!r} is there twice; wanted one for each document"
         )
 
 
