@@ -13,6 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +23,7 @@ from pipeline import storage
 from pipeline.storage import Result, locks
 from workflows.base import machine
 from workflows.run.kinds import AUTO
+from workflows.run.tables import Machine
 from workflows.run.values import Run
 
 logger = logging.getLogger("workflows")
@@ -58,6 +60,13 @@ class Step(luigi.Task):
 
     # The tables of a run file that the step and its upstream stages read.
     TABLES: ClassVar[tuple[str, ...]] = ("corpus", "machine")
+
+    def to_str_params(self, only_significant: bool = False, only_public: bool = False) -> dict[str, str]:
+        """The parameters as texts; those that tell stages apart at a scheduler have nothing of the machine."""
+        found: dict[str, str] = super().to_str_params(only_significant, only_public)
+        if only_significant:
+            found["settings"] = replace(self.settings, machine=Machine()).to_json()
+        return found
 
     @property
     def workdir(self) -> str:
