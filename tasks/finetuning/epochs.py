@@ -26,7 +26,7 @@ from model.training.optimizer import linear_schedule, make_optimizer, parameter_
 from model.training.precision import autocast
 from model.training.signals import Stopped, StopRequest, on_sigterm
 from tasks.finetuning.inference import batches, collate, predict, score
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 
 logger = logging.getLogger(__name__)
 KEPT = "kept"
@@ -51,7 +51,7 @@ class EpochTraining:
     the weights of the epoch that is kept so far. A `tracker` gets each step's figures and each epoch's score.
     """
 
-    run: Run
+    run: Prepared
     folder: Path
     identity: Mapping[str, Any]
     checkpoint_minutes: float
@@ -181,12 +181,12 @@ class EpochTraining:
             )
 
 
-def best_epoch(run: Run, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def best_epoch(run: Prepared, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The first of the epochs with the best score on dev."""
     return max(epochs, key=lambda epoch: epoch[f"dev_{run.task.DEV_METRIC}"])
 
 
-def optimizer_of(run: Run) -> Optimizer:
+def optimizer_of(run: Prepared) -> Optimizer:
     """AdamW for the pretrained part and the classifier, each with its learning rate."""
     hyper = run.hyperparameters
     head = nn.ModuleList(child for name, child in run.module.named_children() if name != "luke")
@@ -215,7 +215,7 @@ def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
             yield made
 
 
-def groups_of_step(run: Run, step: int) -> list[list[Any]]:
+def groups_of_step(run: Prepared, step: int) -> list[list[Any]]:
     """The features of an optimiser step, in groups whose mean losses count alike; each epoch has an order of its own.
 
     There is one group, and the last one of an epoch may be short. In profile `paper` there are the micro-batches of the
@@ -230,7 +230,7 @@ def groups_of_step(run: Run, step: int) -> list[list[Any]]:
     return left + groups
 
 
-def groups_of_epoch(run: Run, epoch: int, first: int, end: int | None) -> list[list[Any]]:
+def groups_of_epoch(run: Prepared, epoch: int, first: int, end: int | None) -> list[list[Any]]:
     """The features of an epoch in its order, `part_size` at a time: the groups from `first` up to `end`."""
     features, size = run.features["train"], run.part_size
     order = np.random.default_rng([run.seed, epoch]).permutation(len(features.items)).tolist()
@@ -238,7 +238,7 @@ def groups_of_epoch(run: Run, epoch: int, first: int, end: int | None) -> list[l
     return [[features.items[index] for index in order[start : start + size]] for start in starts]
 
 
-def parts_of_step(run: Run, step: int) -> Sequence[Part]:
+def parts_of_step(run: Prepared, step: int) -> Sequence[Part]:
     """The batch of a step, in parts that the budget of tokens allows."""
     hyper = run.hyperparameters
     parts = []
@@ -250,7 +250,7 @@ def parts_of_step(run: Run, step: int) -> Sequence[Part]:
     return parts
 
 
-def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
+def loss_of_part(run: Prepared, part: Part) -> dict[str, Tensor]:
     """Return what a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
     with autocast(run.device, run.hyperparameters.precision):
         losses = run.task.loss(run.module, part.batch.to(run.device))

@@ -21,7 +21,7 @@ from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.finetuning import VERSION
 from tasks.finetuning.epochs import EpochTraining
 from tasks.finetuning.inference import decode, logits_of_split, predict
-from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
+from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
@@ -140,7 +140,7 @@ def train_and_write(
 
 
 @torch.no_grad()
-def shift_bias(run: Run, logits: Sequence[np.ndarray]) -> dict[str, float]:
+def shift_bias(run: Prepared, logits: Sequence[np.ndarray]) -> dict[str, float]:
     """Adds to the classifier's bias what the task says of dev's logits; returns it by classes, without zeros."""
     shift = run.task.bias_shift(run.datasets["dev"], run.features["dev"].items, logits, run.labels)
     if shift is None:

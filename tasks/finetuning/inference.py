@@ -8,16 +8,16 @@ import torch
 
 from model.data.batches import cut_by_tokens
 from model.training.precision import autocast
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 from tasks.task import Classifier, Task
 
 
-def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
+def score(run: Prepared, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
     """The scores of predictions for a split."""
     return run.task.score(run.datasets[split], predictions, run.labels, run.negative)
 
 
-def collate(run: Run, items: Sequence[Any]) -> Any:
+def collate(run: Prepared, items: Sequence[Any]) -> Any:
     """A batch of features, on the CPU."""
     return checked(run.module, run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id))
 
@@ -28,17 +28,17 @@ def checked(module: Classifier, batch: Any) -> Any:
     return batch
 
 
-def predict(run: Run, split: str) -> Sequence[Any]:
+def predict(run: Prepared, split: str) -> Sequence[Any]:
     """The predictions for a split, one for each example."""
     return decode(run, split, logits_of_split(run, split))
 
 
-def decode(run: Run, split: str, logits: Sequence[np.ndarray]) -> Sequence[Any]:
+def decode(run: Prepared, split: str, logits: Sequence[np.ndarray]) -> Sequence[Any]:
     """Return what the logits of a split predict."""
     return run.task.decode(run.datasets[split], run.features[split].items, logits, run.labels)
 
 
-def logits_of_split(run: Run, split: str) -> list[np.ndarray]:
+def logits_of_split(run: Prepared, split: str) -> list[np.ndarray]:
     """The logits of each feature of a split."""
     return logits_of(
         run.task,

@@ -69,7 +69,7 @@ class FineTuningSettings:
 
 
 @dataclass(frozen=True)
-class Run:
+class Prepared:
     """Everything that training and scoring need, resolved: nothing below looks at names or files."""
 
     task: Task[Any, Any]
@@ -115,7 +115,7 @@ def prepare(
     hyperparameters: Hyperparameters,
     data: Path,
     settings: FineTuningSettings,
-) -> Run:
+) -> Prepared:
     """Read the data and the weights, and build the model and its inputs; the settings name no task or preset here."""
     weights, tokenizer, mentions = settings.weights, settings.tokenizer, settings.mentions
     annotate = open_annotator(mentions, weights) if mentions else None
@@ -148,7 +148,7 @@ def prepare(
             some = train[:: -(-len(train) // SOME_INPUTS)]  # from all over it
             hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
     device = str(resolve_device(settings.device))
-    run = Run(
+    run = Prepared(
         task=task,
         variant=variant,
         hyperparameters=replace(hyperparameters, max_words=max_words),
@@ -187,7 +187,7 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
         module.classifier.bias.copy_(torch.from_numpy(bias))
 
 
-def check_parts(run: Run) -> None:
+def check_parts(run: Prepared) -> None:
     """Raises: ValueError where the profile's micro-batches do not make up the batch, or the data no batch."""
     hyper = run.hyperparameters
     if run.profile == "paper" and hyper.micro_batch_size and hyper.batch_size % hyper.micro_batch_size:

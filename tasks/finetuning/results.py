@@ -13,7 +13,7 @@ from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from tasks.finetuning import TOKENIZER
 from tasks.finetuning.epochs import best_epoch
 from tasks.finetuning.inference import score
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 
 METRICS = "metrics.json"
 
@@ -32,7 +32,7 @@ def finished_metrics(output: Path, identity: Mapping[str, Any]) -> dict[str, Any
 
 
 def measure(
-    run: Run, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
+    run: Prepared, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
     scores = {split: score(run, split, found) for split, found in predictions.items()}
@@ -49,7 +49,7 @@ def measure(
     }
 
 
-def configuration(run: Run) -> dict[str, Any]:
+def configuration(run: Prepared) -> dict[str, Any]:
     """All that the run's result depends on besides the files, resolved."""
     return {
         **asdict(run.variant),
@@ -61,7 +61,7 @@ def configuration(run: Run) -> dict[str, Any]:
 
 
 def write(
-    run: Run,
+    run: Prepared,
     output: Path,
     config: Mapping[str, Any],
     metrics: Mapping[str, Any],

@@ -18,7 +18,7 @@ from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
+from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.task import Hyperparameters
@@ -116,7 +116,7 @@ def finetune(
 
 def prepared(
     folder: Path, hyperparameters: Hyperparameters = QUICK, *, task: str = "ner", **given: Any
-) -> Run:
+) -> Prepared:
     """The same before the first step."""
     data, chosen = given.pop("data", EXAMPLES / task), settings(folder, **given)
     return prepare(TASKS[task], VARIANTS[chosen.variant], hyperparameters, data, chosen)

@@ -15,7 +15,7 @@ from model.training.signals import Stopped
 from tasks.finetuning import epochs as training
 from tasks.finetuning.epochs import EpochTraining, loss_of_part, parts_of_step
 from tasks.finetuning.inference import collate, logits_of
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, prepared
@@ -34,7 +34,7 @@ def visit(monkeypatch: pytest.MonkeyPatch, *, stop_at: int | None = None) -> lis
     """Notes the steps that are computed; the run is interrupted before the step `stop_at`."""
     visited: list[int] = []
 
-    def parts(run: Run, step: int) -> Any:
+    def parts(run: Prepared, step: int) -> Any:
         if step == stop_at:
             raise KeyboardInterrupt
         visited.append(step)

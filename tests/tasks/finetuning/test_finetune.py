@@ -21,7 +21,7 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.finetune import report_little, report_silence
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.annotations import EntityMention
@@ -91,7 +91,7 @@ def test_an_earlier_result_stays_whole_until_the_next_is_written(
     run(folder, output)
     first = contents(output)
 
-    def stop(run: Run, split: str) -> Any:
+    def stop(run: Prepared, split: str) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -255,7 +255,7 @@ def test_the_kept_epoch(
     seen: list[torch.Tensor] = []
     predict = loop.predict
 
-    def remember(run: Run, split: str) -> Any:
+    def remember(run: Prepared, split: str) -> Any:
         seen.append(run.module.state_dict()["classifier.weight"].clone())
         return predict(run, split)
 

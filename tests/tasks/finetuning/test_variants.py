@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
@@ -47,7 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def runs(folders: dict[str, Path]) -> dict[tuple[str, str], Run]:
+def runs(folders: dict[str, Path]) -> dict[tuple[str, str], Prepared]:
     """Each cell of the grid, resolved."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
@@ -67,7 +67,7 @@ def annotate(text: str, page: str | None) -> list[EntityMention]:
 
 @pytest.mark.parametrize(("task", "variant"), GRID)
 def test_words_start_from_the_variants_weights(
-    runs: dict[tuple[str, str], Run], folders: dict[str, Path], task: str, variant: str
+    runs: dict[tuple[str, str], Prepared], folders: dict[str, Path], task: str, variant: str
 ) -> None:
     module = runs[task, variant].module
     given = load_file(folders[VARIANTS[variant].weights] / "weights" / "model.safetensors")
@@ -80,7 +80,7 @@ def test_words_start_from_the_variants_weights(
 
 
 @pytest.mark.parametrize(("task", "variant"), GRID)
-def test_attention_and_entity_inputs(runs: dict[tuple[str, str], Run], task: str, variant: str) -> None:
+def test_attention_and_entity_inputs(runs: dict[tuple[str, str], Prepared], task: str, variant: str) -> None:
     run, row = runs[task, variant], VARIANTS[variant]
     names = {part for name, _ in run.module.named_parameters() for part in name.split(".")}
     assert [name in names for name in ENTITY_AWARE_QUERIES] == [row.entity_aware_attention] * 3
@@ -113,7 +113,7 @@ def test_both_attentions_start_alike(folders: dict[str, Path], task: str, profil
 
 @pytest.mark.parametrize(("task", "variant"), GRID)
 def test_configurations_differ_in_nothing_else(
-    runs: dict[tuple[str, str], Run], task: str, variant: str
+    runs: dict[tuple[str, str], Prepared], task: str, variant: str
 ) -> None:
     """Compared with LUKE: the row itself, the model's attention and the rows of its entity table, nothing more."""
     luke, other = (flat(configuration(runs[task, name])) for name in ("luke", variant))

@@ -17,7 +17,7 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
+from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record
@@ -122,7 +122,7 @@ def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
     return text, places
 
 
-def prepared(task: str, weights: Path, tokenizer: Path) -> Run:
+def prepared(task: str, weights: Path, tokenizer: Path) -> Prepared:
     hyperparameters = Hyperparameters(1e-3, 1e-3, batch_size=4, epochs=1, max_words=96)
     settings = FineTuningSettings(weights, tokenizer, seed=1, device="cpu")
     return prepare(TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, settings)
