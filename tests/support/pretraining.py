@@ -25,10 +25,8 @@ SHORT = Recipe(
 def run(sequences: Path, output: Path, preset: str = "tiny", **changes: Any) -> dict[str, float]:
     """Pretrain; `changes` are values of the recipe, what `choose` takes, and what `pretrain` does."""
     flags = {name: changes.pop(name) for name in list(changes) if name in RECIPE_NAMES}
-    of_configuration = {
-        name: changes.pop(name) for name in ("base_model", "entities", "file") if name in changes
-    }
-    configuration = choose(preset, flags=flags, **of_configuration)
+    of_configuration = {name: changes.pop(name) for name in ("base_model", "entities") if name in changes}
+    configuration = choose(preset, flags, **of_configuration)
     arguments = {"profile": "fixed", "seed": 1, "device": "cpu", "progress": False}
     return pretraining.pretrain(sequences, output, configuration, **(arguments | changes))
 

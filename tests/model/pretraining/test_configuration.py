@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import asdict, replace
+import tomllib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,9 @@ from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
-from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, SIZES, choose, values_text
+from model.pretraining.configuration import SIZES, choose
 from model.pretraining.phases import PhaseTraining
-from model.pretraining.recipes import (
-    AROUND_A_BASE,
-    RECIPE_NAMES,
-    RECIPES,
-    SCRATCH,
-    SHORT_NAMES,
-    Phase,
-    changed_phases,
-    read_values,
-)
+from model.pretraining.recipes import AROUND_A_BASE, HELP, RECIPES, SCRATCH, Phase, changed_phases
 from model.pretraining.start import begin_with_words, build_model
 from tests.support import ROOT
 from tests.support.models import TINY, words_of_transformers
@@ -48,7 +40,7 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
-    recipe = choose("base", flags=flags, base_model="roberta-base").recipe
+    recipe = choose("base", flags, base_model="roberta-base").recipe
     return [
         (phase.steps, phase.learning_rate, phase.warmup_steps, phase.trainable) for phase in recipe.phases
     ]
@@ -66,35 +58,24 @@ def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> Non
     assert configuration.changes() == {}
 
 
-@pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
-@pytest.mark.parametrize("name", sorted(RECIPES))
-def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
-    if name in AROUND_A_BASE and base_model == SCRATCH:
-        pytest.skip("it wants a base model")
-    path = tmp_path / "again.toml"
-    table = choose(name, base_model=base_model).table()
-    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
-    assert choose(name, file=path, base_model=base_model).table() == table
-
-
 def test_the_baseline_without_entities_needs_a_phase_of_all() -> None:
     flags = {"phases": ["all", "new"]}
-    recipe = choose("base", flags=flags, base_model="roberta-base", entities=False).recipe
+    recipe = choose("base", flags, base_model="roberta-base", entities=False).recipe
     assert [(phase.trainable, phase.learning_rate, phase.steps) for phase in recipe.phases] == [
         ("all", 1e-5, 200_000)
     ]
     with pytest.raises(
         ValueError, match="phases has no 'all': the baseline without entities has nothing new"
     ):
-        choose("base", flags={"phases": ["new"]}, base_model="roberta-base", entities=False)
+        choose("base", {"phases": ["new"]}, base_model="roberta-base", entities=False)
 
 
-def test_the_table_of_a_plan_is_a_recipe_of_it(tmp_path: Path) -> None:
+def test_the_table_of_a_plan_is_a_recipe_of_it() -> None:
     """What a run says of itself can be asked for again, from any preset."""
-    path = tmp_path / "again.toml"
-    table = choose("base", flags={"layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}).table()
-    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
-    assert choose("tiny", file=path).table() == table
+    table = choose(
+        "base", {"num_hidden_layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}
+    ).table()
+    assert choose("tiny", table).table() == table
     assert json.loads(json.dumps(table)) == table
 
 
@@ -116,7 +97,7 @@ def test_values_of_phases() -> None:
 @pytest.mark.parametrize("total", [2, 3, 9000, 9001, 12_345])
 def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     flags = {"phases": ["all", "all"], "steps": [7500, 1500], "warmup_steps": 0}
-    whole = choose("tiny", flags=flags).recipe.phases
+    whole = choose("tiny", flags).recipe.phases
     assert [phase.steps for phase in whole] == [7500, 1500]
     shared = changed_phases(whole, {"steps": total})
     assert sum(phase.steps for phase in shared) == total
@@ -134,19 +115,16 @@ def test_the_demo_is_small_for_fewer_steps_and_whole_words() -> None:
 
 
 @pytest.mark.parametrize("name", AROUND_A_BASE)
-def test_short_presets_want_a_base_model(name: str, tmp_path: Path) -> None:
-    for flags in ({}, {"masked_words": 0.0}):
+def test_short_presets_want_a_base_model(name: str) -> None:
+    for flags in ({}, {"masked_word_share": 0.0}):
         with pytest.raises(
             ValueError, match=f"^preset {name} is too short to learn words from nothing; give a"
         ):
-            choose(name, flags=flags)
+            choose(name, flags)
     assert choose(name, entities=False).recipe.masked_word_share == 0.15, "the baseline learns words"
-    words = choose(name, flags={"masked_words": 0.1})
+    words = choose(name, {"masked_word_share": 0.1})
     assert words.changes() == {"masked_word_share": 0.1}
     assert words.recipe.start_of_entities(base_model=SCRATCH, profile="fixed") == "random"
-    path = tmp_path / "recipe.toml"
-    path.write_text("masked_word_share = 0.15\n")
-    assert choose(name, file=path).recipe.masked_word_share == 0.15
 
 
 def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
@@ -163,64 +141,29 @@ def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
         around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
     ]
     assert starts == ["titles", "random"]
-    ignored = choose("tiny", flags={"entity_start": "titles"}, entities=False)
+    ignored = choose("tiny", {"entity_start": "titles"}, entities=False)
     assert ignored.changes() == {}, "it has no entities that could begin with anything"
 
 
-def test_a_file_is_over_the_preset_and_single_values_are_over_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.toml"
-    path.write_text("""
-        steps = 40
-        learning_rate = [1e-3, 1e-4]
-        batch_size = 64
-        layers = 3
-        dropout = 0
-        masked_words = 0.2
-        betas = [0, 0.98]
-    """)
-    configuration = choose(
-        "tiny", file=path, flags={"batch_size": 16, "entity_head": "paper", "learning_rate": [5e-4]}
-    )
-    assert configuration.changes() == {
-        "num_hidden_layers": 3,
-        "entity_head": "paper",
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "steps": [20, 20],
-        "learning_rate": [5e-4, 5e-4],
-        "batch_size": 16,
-        "betas": [0.0, 0.98],
-        "masked_word_share": 0.2,
-    }
-    assert values_text({"steps": [20, 20], "learning_rate": [5e-4, 1e-5], "precision": "bf16"}) == (
-        "steps 20/20, learning_rate 0.0005/1e-05, precision bf16"
-    )
-
-
 def test_width_takes_heads_and_the_inner_layer_along() -> None:
-    sizes = choose("base", flags={"hidden_size": 256}).sizes
+    sizes = choose("base", {"hidden_size": 256}).sizes
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (4, 1024)
-    sizes = choose("base", flags={"hidden_size": 100, "num_attention_heads": 5}).sizes
+    sizes = choose("base", {"hidden_size": 100, "num_attention_heads": 5}).sizes
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (5, 400)
-    sizes = choose("tiny", flags={"hidden_size": 192, "intermediate_size": 64}).sizes
+    sizes = choose("tiny", {"hidden_size": 192, "intermediate_size": 64}).sizes
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (3, 64)
 
 
-WORDS_OF = {"entity_head": "paper", "entity_start": "random"}  # values of flags that are no numbers
 # Values that cannot be, and what the error begins with.
 REFUSED = [
-    ({"lyers": 3}, "lyers is no value of a recipe, did you mean layers"),
+    ({"num_layers": 3}, "num_layers is no value of a recipe, did you mean num_hidden_layers"),
     ({"xyz": 3}, "xyz is no value of a recipe"),
     ({"vocab_size": 3}, "vocab_size is no value of a recipe"),
-    ({"layers": 0}, "num_hidden_layers is 0"),
-    ({"layers": 1.5}, "num_hidden_layers is 1.5, .* type int"),
+    ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
+    ({"num_hidden_layers": 1.5}, "num_hidden_layers is 1.5, .* type int"),
     ({"hidden_size": 100}, "hidden_size is 100, .* a multiple of 64"),
     ({"hidden_size": "wide"}, "hidden_size is 'wide'"),
-    ({"dropout": 1.0}, "hidden_dropout_prob is 1.0"),
-    (
-        {"dropout": 0.1, "hidden_dropout_prob": 0.2},
-        "hidden_dropout_prob is 0.2, but hidden_dropout_prob is given",
-    ),
+    ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0"),
     ({"entity_head": "big"}, "entity_head is 'big', .* released, paper"),
     ({"steps": 1}, "steps is 1, .* a step for each phase"),
     ({"steps": [1, 2, 3]}, "steps has 3 values"),
@@ -240,9 +183,9 @@ REFUSED = [
     ({"min_entities": -1}, "min_entities is -1"),
     ({"betas": 0.9}, "betas is 0.9"),
     ({"betas": [0.9]}, r"betas is \(0.9,\)"),
-    ({"masked_words": -0.1}, "masked_word_share is -0.1"),
-    ({"masked_entities": 2}, "masked_entity_share is 2.0"),
-    ({"masked_words": 0, "masked_entities": 0}, "masked_word_share and masked_entity_share are 0"),
+    ({"masked_word_share": -0.1}, "masked_word_share is -0.1"),
+    ({"masked_entity_share": 2}, "masked_entity_share is 2.0"),
+    ({"masked_word_share": 0, "masked_entity_share": 0}, "masked_word_share and masked_entity_share are 0"),
     ({"entity_start": "zero"}, "entity_start is 'zero', .* auto, titles, random"),
     ({"entity_start": "titles"}, "entity_start is 'titles', .* base model"),
     ({"precision": "fp8"}, "precision is 'fp8', .* auto, float32, bf16"),
@@ -250,47 +193,16 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("values", "message"), REFUSED)
-def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, values: dict[str, Any], message: str) -> None:
-    (named, *others) = values
-    flag = f"--{named.replace('_', '-')}: " if named in SHORT_NAMES and not others else ""
-    with pytest.raises(ValueError, match=f"^{flag}{message}"):
-        choose("tiny", flags=values)
-    path = tmp_path / "recipe.toml"
-    lines = (
-        f"{name} = {json.dumps(value)}\n".replace('{"steps": 3}', "{steps=3}")
-        for name, value in values.items()
-    )
-    path.write_text("".join(lines))
-    with pytest.raises(ValueError, match=rf"^--recipe .*recipe\.toml: {message}"):
-        choose("tiny", file=path)
+def test_what_cannot_be_is_refused_by_its_name(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        choose("tiny", values)
 
 
-def test_the_steps_of_a_file_are_those_of_the_phases_that_a_flag_leaves(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.toml"
-    path.write_text("steps = 6")
-    with pytest.raises(ValueError, match=r"recipe\.toml: warmup_steps is 5, .* the 3 steps of its phase"):
-        choose("tiny", file=path)
-    recipe = choose("tiny", file=path, flags={"phases": ["all"]}).recipe
-    assert [(phase.trainable, phase.steps) for phase in recipe.phases] == [("all", 6)]
-    with pytest.raises(ValueError, match=r"^batch_size is 0"):
-        choose("tiny", file=path, flags={"phases": ["all"], "batch_size": 0})
-
-
-def test_files_that_are_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^--recipe .*none\.toml: cannot be read"):
-        read_values(tmp_path / "none.toml")
-    (tmp_path / "bad.toml").write_text("steps 200")
-    with pytest.raises(ValueError, match=r"^--recipe .*bad\.toml: no TOML"):
-        read_values(tmp_path / "bad.toml")
-
-
-@pytest.mark.parametrize("name", ["layers", "hidden_size", "max_position_embeddings"])
+@pytest.mark.parametrize("name", ["num_hidden_layers", "hidden_size", "max_position_embeddings"])
 def test_a_base_model_has_sizes_of_its_own(name: str) -> None:
-    field = SHORT_NAMES.get(name, (name,))[0]
-    flag = "--layers: " if name == "layers" else ""
-    message = f"{field} is 64, but the base model roberta-base has its own; leave it"
-    with pytest.raises(ValueError, match=f"^{flag}{message}"):
-        choose("base", flags={name: 64}, base_model="roberta-base")
+    message = f"{name} is 64, but the base model roberta-base has its own; leave it"
+    with pytest.raises(ValueError, match=f"^{message}"):
+        choose("base", {name: 64}, base_model="roberta-base")
 
 
 def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Path) -> None:
@@ -303,17 +215,17 @@ def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Pa
         TINY.num_hidden_layers,
     )
     assert (plain.config.entity_emb_size, plain.config.hidden_dropout_prob) == (256, 0.1), "the preset's"
-    flags = {"entity_width": 4, "entity_head": "paper", "dropout": 0.3}
-    changed, new = build_model(facts, choose("base", flags=flags, base_model=base), seed=1)
+    flags = {"entity_emb_size": 4, "entity_head": "paper", "attention_probs_dropout_prob": 0.3}
+    changed, new = build_model(facts, choose("base", flags, base_model=base), seed=1)
     assert isinstance(changed.entity_head, PaperEntityHead)
     assert (changed.config.entity_emb_size, changed.config.attention_probs_dropout_prob) == (4, 0.3)
     assert all("entity" in name for name in new)
 
 
 def test_the_baseline_does_not_look_at_entities() -> None:
-    flags = {"masked_entities": 0.5, "entity_width": 3, "entity_head": "paper", "steps": 20}
-    assert choose("tiny", flags=flags, entities=False) == choose("tiny", flags={"steps": 20}, entities=False)
-    assert choose("tiny", flags={"steps": 20}, entities=False).recipe.phases == (Phase(20, 1e-3, 5, "all"),)
+    flags = {"masked_entity_share": 0.5, "entity_emb_size": 3, "entity_head": "paper", "steps": 20}
+    assert choose("tiny", flags, entities=False) == choose("tiny", {"steps": 20}, entities=False)
+    assert choose("tiny", {"steps": 20}, entities=False).recipe.phases == (Phase(20, 1e-3, 5, "all"),)
 
 
 # Each flag, as typed, with what it has to change: a value of the model, of its optimiser, or of what is read.
@@ -321,16 +233,16 @@ REACHES = {
     "steps": ("6", "lines", [6]),
     "warmup_steps": ("4", "learning_rates", [0.0, 0.5e-2, 1e-2, 1.5e-2]),
     "learning_rate": ("3e-3,1e-3", "learning_rates", [0.0, 1.5e-3, 3e-3]),
-    "phases": ("all", "trainable", {"all"}),
+    "phases": ('"all"', "trainable", {"all"}),
     "batch_size": ("3", "sequences", {3}),
     "weight_decay": ("0.25", "decay", {0.25, 0.0}),
-    "dropout": ("0.5", "dropout", {0.5}),
-    "masked_words": ("1.0", "masked_words", {1.0}),
-    "masked_entities": ("1.0", "masked_entities", {1.0}),
-    "layers": ("3", "layers", {3}),
+    "hidden_dropout_prob": ("0.5", "dropout", {0.5, 0.1}),
+    "masked_word_share": ("1.0", "masked_words", {1.0}),
+    "masked_entity_share": ("1.0", "masked_entities", {1.0}),
+    "num_hidden_layers": ("3", "layers", {3}),
     "hidden_size": ("24", "width", {24}),
-    "entity_width": ("5", "entity_width", {5}),
-    "entity_head": ("paper", "head", {"PaperEntityHead"}),
+    "entity_emb_size": ("5", "entity_width", {5}),
+    "entity_head": ('"paper"', "head", {"PaperEntityHead"}),
 }
 
 
@@ -385,18 +297,17 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", REACHES)
-def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
+def test_every_value_reaches_the_model_the_optimiser_or_the_batches(
     sequences: Path, tmp_path: Path, seen: dict[str, Any], name: str
 ) -> None:
     text, what, wanted = REACHES[name]
-    flag = f"--{name.replace('_', '-')}"
     options = ["--preset", "tiny", "--seed", "1", "--device", "cpu", "--evaluate-every", "0"]
     if not PLAIN:
         run(sequences, tmp_path / "plain", evaluate_every=0)
         PLAIN.update(seen)
         seen.clear()
     before = PLAIN
-    assert pretrain.main([str(sequences), str(tmp_path / "out"), *options, flag, text]) == 0
+    assert pretrain.main([str(sequences), str(tmp_path / "out"), *options, "--set", f"{name}={text}"]) == 0
     if isinstance(wanted, list):
         assert seen[what][: len(wanted)] == pytest.approx(wanted)
         assert before[what][: len(wanted)] != pytest.approx(wanted)
@@ -404,13 +315,7 @@ def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
         assert seen[what] == wanted
         assert before[what] != wanted
     record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
-    fields = SHORT_NAMES.get(name, (name,))
-    assert set(fields) <= record["changes"].keys()
-    assert all(record["recipe"][field] == record["changes"][field] for field in fields)
-
-
-def test_no_flag_is_left_out() -> None:
-    assert set(FLAGS) == {*REACHES, "entity_start"}
+    assert record["recipe"][name] == record["changes"][name]
 
 
 @pytest.mark.usefixtures("short")
@@ -446,19 +351,25 @@ def test_how_entities_start_reaches_the_model(
     assert record["recipe"]["entity_start"] == wanted, "as it was resolved"
 
 
-DISAMBIGUATION = ROOT / "examples/recipes/entity_disambiguation.toml"
+def of_example(name: str) -> dict[str, Any]:
+    """The recipe of a run file among the examples."""
+    table = tomllib.loads((ROOT / "examples/runs" / name).read_text(encoding="utf-8"))["pretraining"]
+    return {field: value for field, value in table.items() if field in HELP}
+
+
+DISAMBIGUATION = "entity_disambiguation.toml"
 
 
 def test_the_recipe_of_entity_disambiguation_has_the_authors_numbers() -> None:
     """An epoch and six; `--steps` puts those of another corpus in their place."""
-    options = {"file": DISAMBIGUATION, "base_model": "bert-base-uncased"}
-    found = choose("base", **options)
+    recipe = of_example(DISAMBIGUATION)
+    found = choose("base", recipe, base_model="bert-base-uncased")
     wanted = [Phase(4866, 5e-4, 1000, "new"), Phase(6 * 4866, 5e-5, 1000, "all")]
     assert list(found.recipe.phases) == wanted
     assert found.changes().keys() == {
         *("steps", "learning_rate", "warmup_steps", "masked_word_share", "masked_entity_share")
     }
-    other = choose("base", flags={"steps": [2500, 15_000]}, **options).recipe
+    other = choose("base", recipe | {"steps": [2500, 15_000]}, base_model="bert-base-uncased").recipe
     assert [phase.steps for phase in other.phases] == [2500, 15_000]
 
 
@@ -469,7 +380,7 @@ def test_the_recipe_of_one_gpu_is_that_of_the_experiment() -> None:
     assert rows is not None
     words = re.sub(r" {2,}[\d to]+$", "", rows[1]).split() + rows[2].split()
     flags = {name.removeprefix("--"): value for name, value in pairwise(words) if name.startswith("--")}
-    found = choose("small", file=ROOT / "examples/recipes/one_gpu.toml", base_model="minilm")
+    found = choose("small", of_example("one_gpu.toml"), base_model="minilm")
     [phase] = found.recipe.phases
     start = found.recipe.start_of_entities(base_model="minilm", profile="fixed")
     assert start == "titles", "which was the start around a base model when it was measured"
@@ -511,8 +422,11 @@ def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
 
     monkeypatch.setattr(Masker, "mask", masked)
     monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
-    given = "--steps 7 --warmup-steps 1 --batch-size 3 --preset tiny --device cpu --evaluate-every 0"
-    options = [*given.split(), "--base-model", str(tmp_path / "base"), "--recipe", str(DISAMBIGUATION)]
+    given = (
+        "--set steps=7 --set warmup_steps=1 --set batch_size=3 --preset tiny --device cpu --evaluate-every 0"
+    )
+    options = [*given.split(), "--base-model", str(tmp_path / "base")]
+    options += ["--run", str(ROOT / "examples/runs" / DISAMBIGUATION)]
     assert pretrain.main([str(sequences), str(tmp_path / "out"), *options]) == 0
     assert all(count == (max(1, round(0.3 * entities)) if entities else 0) for entities, count in hidden)
     assert {1, 2} <= {count for _, count in hidden}
@@ -520,21 +434,6 @@ def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
     assert all(same)
     assert [rate for rate, _ in trained] == [5e-4, 5e-5]
     assert trained[1][1] - trained[0][1] == len(start)
-
-
-@pytest.mark.usefixtures("short")
-def test_a_file_gives_the_bytes_of_the_same_flags(sequences: Path, tmp_path: Path) -> None:
-    path = tmp_path / "recipe.toml"
-    path.write_text("steps = [4, 3]\nlearning_rate = 1e-2\nbatch_size = 3\nlayers = 1\n")
-    options = ["--preset", "tiny", "--seed", "1", "--device", "cpu"]
-    assert pretrain.main([str(sequences), str(tmp_path / "a"), *options, "--recipe", str(path)]) == 0
-    flags = ["--steps", "4,3", "--learning-rate", "1e-2", "--batch-size", "3", "--layers", "1"]
-    assert pretrain.main([str(sequences), str(tmp_path / "b"), *options, *flags]) == 0
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    record = json.loads((tmp_path / "a" / "pretraining.json").read_text())
-    assert record["base_model"] == "scratch"
-    assert not record["base_model_is_folder"]
-    assert record["recipe"]["steps"] == [4, 3]
 
 
 @pytest.mark.usefixtures("short")
@@ -563,40 +462,35 @@ def test_what_does_not_mean_what_it_seems_is_said(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--steps", "x"], "argument --steps: x: wanted a whole number, or several with commas between them"),
-        (["--layers", "3,3"], "argument --layers: 3,3: wanted a whole number"),
-        (["--dropout", "half"], "argument --dropout: half: wanted a number"),
-        (["--entity-head", "big"], "argument --entity-head: invalid choice: 'big'"),
-        *(
-            ([f"--{name.replace('_', '-')}", WORDS_OF.get(name, "1"), "--no-entities"],
-             f"--{name.replace('_', '-')}: means nothing with --no-entities; leave one of them out")
-            for name in ENTITY_FLAGS
+        (["--set", "steps=x"], "steps is 'x', but must be of type int"),
+        (["--set", "layers=3"], "layers is no value of a recipe"),
+        (["--set", "phases=new"], "phases has 'new' alone"),
+        (
+            ["--set", "num_hidden_layers=3", "--base-model", "roberta-base"],
+            "num_hidden_layers is 3, but the base",
         ),
+        (["--run", "none.toml"], "none.toml: cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_the_command_line_refuses_in_a_line(
     options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        pretrain.main(["sequences", "output", *options])
-    usage, line = capsys.readouterr().err.splitlines()
-    assert usage.startswith("usage: ")
-    assert message in line
+    assert pretrain.main(["sequences", "output", *options]) == 1
+    assert capsys.readouterr().err.startswith(message)
 
 
-def test_the_command_line_refuses_what_makes_no_sense_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert pretrain.main(["sequences", "output", "--phases", "new"]) == 1
-    assert capsys.readouterr().err.startswith("phases has 'new' alone")
-    assert pretrain.main(["sequences", "output", "--layers", "3", "--base-model", "roberta-base"]) == 1
-    assert capsys.readouterr().err.startswith("--layers: num_hidden_layers is 3")
-
-
-def test_names_are_known_once() -> None:
-    assert not set(RECIPE_NAMES) & set(SIZES)
-    assert not set(SHORT_NAMES) & {*RECIPE_NAMES, *SIZES}
-    assert {field for fields in SHORT_NAMES.values() for field in fields} <= {*RECIPE_NAMES, *SIZES}
-    assert asdict(replace(SHORT)) == asdict(SHORT)
-    assert set(ENTITY_FLAGS) == {"masked_entities", "entity_width", "entity_head", "entity_start"}
+@pytest.mark.usefixtures("short")
+def test_a_run_file_gives_the_bytes_of_the_same_values(sequences: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    table = "steps = [4, 3]\nlearning_rate = 1e-2\nbatch_size = 3\nnum_hidden_layers = 1\nseed = 3\n"
+    path.write_text(f'preset = "tiny"\n[pretraining]\n{table}[machine]\nprocesses = 1\n')
+    assert pretrain.main([str(sequences), str(tmp_path / "a"), "--device", "cpu", "--run", str(path)]) == 0
+    values = ["steps=4,3", "learning_rate=1e-2", "batch_size=3", "num_hidden_layers=1"]
+    options = ["--preset", "tiny", "--seed", "3", "--device", "cpu"]
+    for value in values:
+        options += ["--set", value]
+    assert pretrain.main([str(sequences), str(tmp_path / "b"), *options]) == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def test_what_a_recipe_leaves_open_suits_the_device() -> None:

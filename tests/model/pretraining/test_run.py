@@ -267,7 +267,7 @@ def test_what_is_not_masked_is_not_learnt(tmp_path: Path, kind: str) -> None:
 
 
 def test_paper_s_recipe() -> None:
-    assert RECIPES["large"] is RECIPES["base"] is PAPER_RECIPE
+    assert RECIPES["large"] == RECIPES["base"] == PAPER_RECIPE
     first, second = PAPER_RECIPE.phases
     assert first == Phase(steps=100_000, learning_rate=5e-4, warmup_steps=2500, trainable="new")
     assert second == Phase(steps=100_000, learning_rate=1e-5, warmup_steps=2500, trainable="all")

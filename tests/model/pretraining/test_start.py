@@ -98,7 +98,7 @@ def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining,
     """A model whose entities begin with words, its corpus, and for each entity the vector of its title by hand."""
     theirs.save_pretrained(folder / "base")
     corpus = Corpus(write_sequences(folder / "sequences", random_rows(9)))
-    configuration = choose("tiny", flags=flags, base_model=str(folder / "base"))
+    configuration = choose("tiny", flags, base_model=str(folder / "base"))
     module, _ = build_model(corpus.facts, configuration, seed=3)
     begin_with_words(module, corpus)
     table = theirs.get_input_embeddings().weight.detach()
@@ -116,7 +116,7 @@ def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining,
 def test_entities_begin_as_what_their_titles_say(tmp_path: Path, kind: str) -> None:
     theirs = words_of_transformers(kind)
     hidden = theirs.config.hidden_size
-    module, corpus, wanted = titled(tmp_path, theirs, entity_width=hidden)
+    module, corpus, wanted = titled(tmp_path, theirs, entity_emb_size=hidden)
     words, entities = module.luke.word_embeddings, module.luke.entity_embeddings
     wanted[MASK_ENTITY] = words.token.weight[corpus.facts.mask_id]
     torch.testing.assert_close(entities.token.weight, wanted)
@@ -136,7 +136,7 @@ def test_narrower_entities_keep_what_matters_most(tmp_path: Path, head: str) -> 
     is nearer (Eckart and Young, 1936)."""
     width = 5
     module, corpus, wanted = titled(
-        tmp_path, words_of_transformers("RobertaModel"), entity_width=width, entity_head=head
+        tmp_path, words_of_transformers("RobertaModel"), entity_emb_size=width, entity_head=head
     )
     entities = module.luke.entity_embeddings
     found = entities.projection(entities.token.weight)[3:].detach()
@@ -161,7 +161,7 @@ def test_special_entities_alone_begin_with_no_words() -> None:
 
 def test_wider_entities_say_the_same(tmp_path: Path) -> None:
     theirs = words_of_transformers("RobertaModel")
-    module, _, wanted = titled(tmp_path, theirs, entity_width=theirs.config.hidden_size + 8)
+    module, _, wanted = titled(tmp_path, theirs, entity_emb_size=theirs.config.hidden_size + 8)
     entities = module.luke.entity_embeddings
     torch.testing.assert_close(entities.projection(entities.token.weight)[3:], wanted[3:])
 
