@@ -14,6 +14,7 @@ from pipeline import storage
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.storage.blocks import Block
 from tests.support import DATA, ROOT
+from tests.support.stages import changed, run_of
 from workflows import BuildMentionTable, ExtractPages, ResolveRedirects
 from workflows.base.stage import Stage
 from workflows.engines import beam, disk, spark
@@ -118,30 +119,30 @@ def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(
     tmp_path: Path, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark, "session_of", lambda *_: pytest.fail("Spark was started"))
-    stage = BuildMentionTable(workdir=str(tmp_path), dump=str(DUMP))
+    stage = BuildMentionTable(settings=run_of(tmp_path, corpus={"dump": str(DUMP)}))
     finish_upstream(stage, 2)
     with pytest.raises(
-        ValueError, match=rf"^--workdir {tmp_path} and --scratch {tmp_path}/\.scratch: 3\.00 GB are"
+        ValueError, match=rf"^--workdir {tmp_path} and machine.scratch {tmp_path}/\.scratch: 3\.00 GB are"
     ):
         stage.job()
     monkeypatch.setattr(BuildMentionTable, "NEED", disk.Need(written=0.1, scratch=1.6))
-    elsewhere = stage.clone(scratch=str(tmp_path / "scratch"))
+    elsewhere = stage.clone(settings=changed(stage.settings, machine={"scratch": str(tmp_path / "scratch")}))
     with pytest.raises(
-        ValueError, match=rf"--scratch {tmp_path}/scratch: 3\.00 GB are free, and BuildMentionTable"
+        ValueError, match=rf"machine.scratch {tmp_path}/scratch: 3\.00 GB are free, and BuildMentionTable"
     ):
         elsewhere.job()
     # Executors of a cluster have disks of their own.
     with pytest.raises(pytest.fail.Exception, match="Spark was started"):
-        stage.clone(spark_master="spark://somewhere:7077").job()
+        stage.clone(settings=changed(stage.settings, machine={"spark_master": "spark://a:7077"})).job()
     with pytest.raises(pytest.fail.Exception, match="Spark was started"):
-        ResolveRedirects(workdir=str(tmp_path), dump=str(DUMP)).job()
+        ResolveRedirects(settings=run_of(tmp_path, corpus={"dump": str(DUMP)})).job()
 
 
 def test_what_a_stage_already_holds_is_not_wanted_again(
     tmp_path: Path, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beam, "run_blocks", lambda *_, **__: {})
-    stage = ExtractPages(workdir=str(tmp_path / "work"), dump=str(DUMP))
+    stage = ExtractPages(settings=run_of(tmp_path / "work", corpus={"dump": str(DUMP)}))
     monkeypatch.setattr(ExtractPages, "identity", lambda self: {})
     for name, head in (("dump.bz2", b"BZh91AY&SY"), ("dump.xml", b"<mediawiki")):
         with (tmp_path / name).open("wb") as file:

@@ -8,9 +8,11 @@ import pytest
 
 from tests.support import DATA
 from tests.support.hugging_face import NEWEST, OLDER, Hub, hugging_face
+from tests.support.stages import run_of
 from workflows import BuildSequences, ExportHuggingFace, FineTune, Pretrain, TrainTokenizer
 from workflows.base.stage import Stage
 from workflows.engines import hub as engine
+from workflows.run.values import Run
 
 DUMP = str(DATA / "wiki-40.xml.bz2")
 OLD, NEW = "pytorch_model.bin", "model.safetensors"
@@ -72,14 +74,19 @@ def check(stage: Stage) -> dict[str, Any]:
 
 
 def test_nothing_is_fetched_while_the_command_is_checked(hub: Hub, tmp_path: Path) -> None:
-    common = {"workdir": str(tmp_path), "dump": DUMP, "device": "cpu"}
+    def given(name: str) -> Run:
+        return run_of(
+            tmp_path, corpus={"dump": DUMP}, pretraining={"base_model": name}, machine={"device": "cpu"}
+        )
+
+    tuned = run_of(tmp_path, fine_tuning={"weights": {"luke": "someone/luke"}}, machine={"device": "cpu"})
     pinned = f"someone/luke@{NEWEST}"
     tokenizer = dict.fromkeys(("vocab.json", "merges.txt"), pinned)
-    assert check(Pretrain(**common, base_model="someone/luke"))["base_model"] == pinned
-    assert check(ExportHuggingFace(**common, base_model="someone/luke"))["tokenizer"] == tokenizer
-    found = check(FineTune(**common, weights="someone/luke"))
+    assert check(Pretrain(settings=given("someone/luke")))["base_model"] == pinned
+    assert check(ExportHuggingFace(settings=given("someone/luke")))["tokenizer"] == tokenizer
+    found = check(FineTune(settings=tuned))
     assert (found["weights"], found["tokenizer"], found["preset"]) == (pinned, tokenizer, "auto")
-    sequences = BuildSequences(workdir=str(tmp_path), dump=DUMP, base_model="someone/luke")
+    sequences = BuildSequences(settings=given("someone/luke"))
     assert sequences.bytes_parameters()["tokenizer"] == tokenizer
     assert not any(isinstance(stage, TrainTokenizer) for stage in sequences.upstream())
     assert fetched(hub) == set()
@@ -87,7 +94,7 @@ def test_nothing_is_fetched_while_the_command_is_checked(hub: Hub, tmp_path: Pat
     folder = Path(sequences.tokenizer_folder())
     assert fetched(hub) == {"vocab.json", "merges.txt"}
     assert {path.name for path in folder.iterdir()} == {"vocab.json", "merges.txt"}
-    fine_tuning = FineTune(**common, weights="someone/luke")
+    fine_tuning = FineTune(settings=tuned)
     assert fine_tuning.weights_folder() == str(folder)
     assert fetched(hub) == {"config.json", "entity_vocab.json", "tokenizer.json", NEW}
     assert fine_tuning.preset_name() == "base"
@@ -95,7 +102,7 @@ def test_nothing_is_fetched_while_the_command_is_checked(hub: Hub, tmp_path: Pat
 
 def test_a_name_is_pinned_to_the_revision_that_was_found(hub: Hub, tmp_path: Path) -> None:
     def stage(name: str) -> BuildSequences:
-        return BuildSequences(workdir=str(tmp_path), dump=DUMP, base_model=name)
+        return BuildSequences(settings=run_of(tmp_path, pretraining={"base_model": name}))
 
     first = stage("someone/luke").hash8
     hub.newest = "c" * 40  # somebody uploads
@@ -144,27 +151,31 @@ def test_old_weights_are_fetched_only_where_there_are_no_others(
 
 
 def test_names_without_a_model_are_refused_by_their_parameter(hub: Hub, tmp_path: Path) -> None:
-    common = {"workdir": str(tmp_path), "dump": DUMP}
-    torch = {**common, "device": "cpu"}
+    def weights(name: str) -> Run:
+        return run_of(tmp_path, fine_tuning={"weights": {"luke": name}}, machine={"device": "cpu"})
+
+    def base(name: str) -> Run:
+        return run_of(tmp_path, pretraining={"base_model": name}, machine={"device": "cpu"})
+
     for stage, message in (
         (
-            FineTune(**torch, weights="someone/flax"),
-            r"^--weights someone/flax: found neither \*\.safetensors nor ",
+            FineTune(settings=weights("someone/flax")),
+            r"^fine_tuning.weights.luke someone/flax: found neither \*\.safetensors nor ",
         ),
         (
-            Pretrain(**torch, base_model="someone/flax"),
-            r"^--base-model someone/flax: found neither .* at Hugging",
+            Pretrain(settings=base("someone/flax")),
+            r"^pretraining.base_model someone/flax: found neither .* at Hugging",
         ),
-        (FineTune(**torch, weights="./luke"), r"^--weights \./luke: no such folder; give"),
-        (FineTune(**torch, weights="someone/none"), r"^--weights someone/none: .* \(404 .* Not Found"),
+        (FineTune(settings=weights("./luke")), r"^fine_tuning.weights.luke .*/luke: no such folder; give"),
         (
-            BuildSequences(**common, base_model="someone/luke@v9"),
-            r"^--base-model someone/luke@v9: .*Revision Not",
+            FineTune(settings=weights("someone/none")),
+            r"^fine_tuning.weights.luke someone/none: .* \(404 .* Not Found",
         ),
         (
-            BuildSequences(**common, base_model="someone/speech"),
-            rf"^someone/speech@{NEWEST} at .* found no vocab",
+            BuildSequences(settings=base("someone/luke@v9")),
+            r"^pretraining.base_model someone/luke@v9: .*Revision Not",
         ),
+        (BuildSequences(settings=base("someone/speech")), rf"^someone/speech@{NEWEST} at .* found no vocab"),
     ):
         with pytest.raises(ValueError, match=message):
             check(stage)

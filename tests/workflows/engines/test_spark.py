@@ -16,17 +16,19 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tests.support import ROOT
+from tests.support.stages import run_of
 from workflows import ResolveRedirects
 from workflows.engines import spark
 
 
 def test_where_scratch_is(users_conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = ResolveRedirects(workdir=str(tmp_path / "work"))
+    stage = ResolveRedirects(settings=run_of(tmp_path / "work"))
+    here = ResolveRedirects(settings=run_of(tmp_path / "work", machine={"scratch": "here"}))
     assert spark.scratch_root(stage) == str(tmp_path / "work" / ".scratch")
-    assert spark.scratch_root(stage.clone(scratch="here")) == os.path.abspath("here")
+    assert spark.scratch_root(here) == os.path.abspath("here")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1,/disk2")
     assert spark.scratch_root(stage) == ""
-    assert spark.scratch_root(stage.clone(scratch="here")) == os.path.abspath("here")
+    assert spark.scratch_root(here) == os.path.abspath("here")
 
 
 @pytest.mark.parametrize(
@@ -34,19 +36,22 @@ def test_where_scratch_is(users_conf: Path, tmp_path: Path, monkeypatch: pytest.
     [
         ("spark.sql.ansi.enabled=false", r"=false: what the tables hold depends on it; leave it out$"),
         ("spark.master=yarn", r"=yarn: --spark-master sets it$"),
-        ("spark.local.dir=/tmp", r"=/tmp: --scratch sets it$"),
+        ("spark.local.dir=/tmp", r"=/tmp: machine.scratch sets it$"),
     ],
 )
 def test_settings_that_are_not_the_users(setting: str, message: str) -> None:
-    stage = ResolveRedirects(spark_conf=["spark.executor.cores=2", setting])
-    with pytest.raises(ValueError, match=rf"^--spark-conf {setting.split('=')[0]}{message}"):
+    name, value = setting.split("=")
+    stage = ResolveRedirects(
+        settings=run_of(machine={"spark_conf": {"spark.executor.cores": "2", name: value}})
+    )
+    with pytest.raises(ValueError, match=rf"^machine\.spark_conf {name}{message}"):
         stage.check_needs()
 
 
 def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
-    stage = ResolveRedirects(workdir=str(tmp_path / "a,b"))
+    stage = ResolveRedirects(settings=run_of(tmp_path / "a,b"))
     with pytest.raises(
-        ValueError, match=r"^--scratch .*a,b/\.scratch: Spark would end the name at the comma"
+        ValueError, match=r"^machine\.scratch .*a,b/\.scratch: Spark would end the name at the comma"
     ):
         stage.check_needs()
 
@@ -109,9 +114,7 @@ def test_workers_that_are_not_known_are_told(page: dict[str, Any], caplog: pytes
         ):
             assert spark.executor_memory(master) == {}
             assert why in caplog.messages[-1]
-            assert (
-                "executors have 1 GB; --spark-conf spark.executor.memory=8g sets more" in caplog.messages[-1]
-            )
+            assert "--set machine.spark_conf.spark.executor.memory=8g" in caplog.messages[-1]
 
 
 def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,10 +133,12 @@ def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch
 SESSION = """
 import json, os, sys
 from pathlib import Path
+from tests.support.stages import run_of
 from workflows import ResolveRedirects
 from workflows.engines import spark
 
-stage = ResolveRedirects(workdir=sys.argv[1], processes=2, spark_conf=["spark.app.name=mine"])
+machine = {"processes": 2, "spark_conf": {"spark.app.name": "mine"}}
+stage = ResolveRedirects(settings=run_of(sys.argv[1], machine=machine))
 session = spark.session_of(stage, 1)
 assert spark.session_of(stage, 1) is session
 session.range(100).repartition(3).count()

@@ -10,10 +10,13 @@ import pytest
 from pipeline.dump import download
 from tests.support import DATA
 from tests.support.page_props import sql
+from tests.support.stages import changed, run_of
 from workflows import FetchDump, Plan
 from workflows.base import machine
 from workflows.planning import plan
 from workflows.planning.plan import Cost, Estimate, read_costs
+
+DUMP = str(DATA / "wiki-40.xml")
 
 
 def test_an_estimate_follows_from_the_dumps_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,17 +28,17 @@ def test_an_estimate_follows_from_the_dumps_size(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_stage_of_the_corpus_has_a_cost(tmp_path: Path) -> None:
-    stages = Plan(dump=str(DATA / "wiki-40.xml"), workdir=str(tmp_path)).stages
+    stages = Plan(settings=run_of(tmp_path, corpus={"dump": DUMP})).stages
     assert {stage.title for stage in stages} == set(read_costs()[1])
 
 
 def test_the_plan_says_what_is_made_and_what_is_to_make(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"dump": str(DATA / "wiki-40.xml"), "workdir": str(tmp_path)}
-    FetchDump(**given).run()
+    corpus = {"dump": DUMP, "page_props": str(tmp_path / "page_props.sql")}
+    FetchDump(settings=run_of(tmp_path, corpus={"dump": DUMP})).run()
     (tmp_path / "page_props.sql").write_bytes(sql([[]]))
-    step = Plan(**given, processes=2, page_props=str(tmp_path / "page_props.sql"))
+    step = Plan(settings=run_of(tmp_path, corpus=corpus, machine={"processes": 2}))
     assert not step.complete()
     step.run()
     assert step.complete()
@@ -53,18 +56,18 @@ def test_what_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     costs = {"ExtractPages": Cost(1, disk=40, scratch=5), "BuildSequences": Cost(1, disk=50)}
     monkeypatch.setattr(plan, "read_costs", lambda: (1.0, costs))
     monkeypatch.setattr(plan, "packed_size", lambda path: 1e9)
-    step = Plan(dump=str(DATA / "wiki-40.xml"), workdir=str(tmp_path))
+    step = Plan(settings=run_of(tmp_path, corpus={"dump": DUMP}))
     usage = namedtuple("usage", ["total", "used", "free"])
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 96 * 10**9))
     step.run()
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 94 * 10**9))
     line = (
-        f"--workdir {tmp_path} and --scratch {tmp_path}/.scratch: 94.00 GB are free, and the plan wants 95.07 GB "
-        "there; make room, or pass another --workdir or --scratch"
+        f"--workdir {tmp_path} and machine.scratch {tmp_path}/.scratch: 94.00 GB are free, and the plan wants 95.07 GB "
+        "there; make room, or pass another --workdir or machine.scratch"
     )
     with pytest.raises(ValueError, match=re.escape(line)):
         step.run()
-    step.clone(spark_master="spark://somewhere:7077").run()
+    step.clone(settings=changed(step.settings, machine={"spark_master": "spark://somewhere:7077"})).run()
 
 
 def test_a_dump_that_is_not_here_yet(
@@ -73,7 +76,7 @@ def test_a_dump_that_is_not_here_yet(
     """Its published size tells, if there is one; the download is on disk, too."""
     sources = [download.Source("a.xml.bz2", "https://wiki/a.xml.bz2", 2 * 10**9)]
     monkeypatch.setattr(plan, "remote_sources", lambda dump: sources)
-    step = Plan(dump="https://wiki/a.xml.bz2", workdir=str(tmp_path))
+    step = Plan(settings=run_of(tmp_path, corpus={"dump": "https://wiki/a.xml.bz2"}))
     step.run()
     [fetched] = [line.split() for line in capsys.readouterr().out.splitlines() if "FetchDump" in line]
     assert fetched[-2:] == ["2.0", "0.0"]
