@@ -14,6 +14,8 @@ import pytest
 from tests.support import DATA
 from tests.support.stages import DUMP, run_forked
 from tests.support.stages import run_luigi as luigi
+from workflows.base.commandline import steps
+from workflows.base.helping import of_stage, own_parameters
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +27,8 @@ def one_line(result: subprocess.CompletedProcess[str]) -> str:
     lines = [
         line for line in lines if "Using incubator modules" not in line
     ]  # Spark's JVM says so at every start
-    lines = [line for line in lines if not re.fullmatch(r"[A-Z]\w+ +.* \| [\d.]+ s", line)]
+    told = r"[A-Z]\w+ +.* \| [\d.]+ s|work/run\.toml: .*|corpus\.dump .* is small: .*"
+    lines = [line for line in lines if not re.fullmatch(told, line)]
     assert len(lines) == 1, lines
     return lines[0]
 
@@ -38,41 +41,38 @@ def manifests(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["RunAll", "--seeds"], "--seeds: no value follows; wanted --seeds=VALUE"),
-        (["RunAll", "--preset", "huge"], "--preset huge: wanted one of auto, tiny, demo, small, base, large"),
-        (["RunAll", "--vocab-size", "abc"], "--vocab-size abc: wanted a whole number, 4 or more"),
-        (["RunAll", "--block-size", "1"], "--block-size 1: wanted a size of 4096 bytes or more"),
-        (["RunAll", "--device", "tpu"], "--device tpu: wanted auto, cpu, cuda or cuda:N"),
-        (["RunAll", "--vocab", "100"], "--vocab: RunAll has no such parameter (did you mean --vocab-size?)"),
-        (["RunAll", "--xyz", "1"], "--xyz: RunAll has no such parameter; see luigi --module workflows RunAll --help"),
-        (["RunAl"], "RunAl: no such stage (did you mean RunAll?)"),
-        (["FineTuning"], "FineTuning: no such stage (did you mean FineTune?) (there are BuildContexts,"),
-        ([], "no stage named; wanted one of"),
+        (["RunAll", "--steps"], "--steps: no value follows; wanted --steps=VALUE"),
+        (["RunAll", "--preset", "huge"], "--preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
+        (["RunAll", "--set", "corpus.vocab_size=abc"], "vocab_size is 'abc', wanted a whole number, 4 or more"),
+        (["RunAll", "--set", "corpus.block_size=1"], "block_size is 1, wanted a size of 4096 bytes or more"),
+        (["RunAll", "--device", "tpu"], "--device is 'tpu', wanted auto, cpu, cuda or cuda:N"),
+        (["RunAll", "--set", "corpus.vocab=100"], "[corpus] has no field vocab; did you mean vocab_size?"),
+        (["RunAll", "--set", "corpse.dump=x"], "no table corpse; did you mean corpus?"),
+        (["RunAll", "--set", "vocab_size=3"], "as corpus.vocab_size=1000; it is in [corpus]"),
+        (["RunAll", "--vocab-size", "100"], "RunAll has no such flag; wanted --set corpus.vocab_size=VALUE"),
+        (["RunAll", "--stepps", "1"], "--stepps: RunAll has no such flag; did you mean --steps?"),
+        (["RunAll", "--xyz", "1"], "--xyz: RunAll has no such flag; see --help"),
+        (["RunAl"], "RunAl: no such stage; did you mean RunAll?"),
         (["RunAll", "--workers", "2"], "--workers: stays 1, since stages share one Spark session; use --processes"),
-        (["RunAll", "--beam-options", "--runner=X"], "--beam-options: no value follows; wanted --beam-options=VALUE"),
-        (["RunAll", "--beam-options=nonsense"], "--beam-options=nonsense: wanted '--runner=NAME"),
-        (["RunAll", "--beam-options=--runner=Foo"], "--beam-options: no runner Foo"),
-        (["RunAll", "--spark-master", "nonsense"], "--spark-master nonsense: wanted local, local[N], spark://HOST"),
-        (["RunAll", "--spark-conf", "executor.memory=8g"], "=8g: wanted spark.NAME=VALUE, each name once"),
-        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: wanted a folder, and no URL"),
+        (["RunAll", "--set", "machine.beam_options=nonsense"], "machine.beam_options=nonsense: wanted '--runner=NAME"),
+        (["RunAll", "--set", "machine.beam_options=--runner=Foo"], "machine.beam_options: no runner Foo"),
+        (["RunAll", "--spark-master", "nonsense"], "--spark-master is 'nonsense', wanted local, local[N]"),
+        (["RunAll", "--set", "machine.spark_conf.executor.memory=8g"], "wanted a table of \"spark.NAME\" = \"VALUE\""),
+        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: wanted a path on a POSIX file system"),
+        (["RunAll", "--run", "no.toml"], "no.toml: cannot be read (No such file or directory)"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
-        (["FineTune", "--task", "parsing"], "--task parsing: wanted one of entity_typing, relation"),
-        (["RunExperiments", "--tasks", ""], "--tasks: its value is empty; give one, or leave --tasks out"),
-        (["RunExperiments", "--epochs", "2"], "--epochs: RunExperiments has no such parameter"),
-        (["RunExperiments", "--batch-sizes", "8"], "--batch-sizes 8: says what the search tries; pass --tuned, too"),
-        (["FineTune", "--tuned"], "; it is one of FineTuneGrid, Report, RunAll, RunExperiments; see luigi"),
-        (["TunedFineTune", "--epochs", "3"], "--epochs: TunedFineTune has no such parameter (did you mean"),
-        (["ExtractPages", "--seed", "3"], "--seed: ExtractPages has no such parameter; it is one of"),
-        (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
-        (["Pretrain", "--steps", "0"], "--steps 0: wanted a whole number, 1 or more; several with commas"),
+        (["FineTune", "--task", "parsing"], "--task parsing: "),
+        (["FineTune", "--data", "nowhere"], "nowhere: no such folder"),
+        (["RunExperiments", "--set", "fine_tuning.tasks="], "fine_tuning.tasks is [''], wanted a list"),
+        (["ExtractPages", "--data", "x"], "--data: ExtractPages has no such flag"),
+        (["Pretrain", "--steps", "0"], "steps is 0"),
         (["Pretrain", "--steps", "3"], "warmup_steps is 5, but must be from 0 to the 2 steps of its phase"),
-        (["Pretrain", "--phases", "new"], "phases has 'new' alone, which trains what a base model does not bring"),
-        (["RunAll", "--recipe", "no.toml"], "--recipe no.toml: cannot be read (No such file or directory)"),
-        (["RunAll", "--entity-head", "paper"], "entity_head paper: transformers' LUKE has the head of the public"),
-        (["Pretrain", "--tracker", "x"], "--tracker x: wanted module:function"),
+        (["Pretrain", "--set", "pretraining.phases=new"], "phases has 'new' alone, which trains what a base model"),
+        (["RunAll", "--set", "pretraining.entity_head=paper"], "entity_head paper: transformers' LUKE has the head"),
+        (["Pretrain", "--set", "machine.tracker=x"], "tracker x: wanted module:function"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
-        (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),
-        (["RunAll", "--base-model", "./nowhere"], "--base-model ./nowhere: no such folder"),
+        (["RunAll", "--set", "sequences.tokenizer=nowhere"], "nowhere: found no vocab.json with merges.txt"),
+        (["RunAll", "--base-model", "./nowhere"], "nowhere: no such folder"),
     ],
 )  # fmt: skip
 def test_wrong_words_are_refused_before_anything_runs(
@@ -83,7 +83,7 @@ def test_wrong_words_are_refused_before_anything_runs(
 
 
 def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
-    found, forked = (run("RunAll", "--seeds", cwd=tmp_path) for run in (luigi, run_forked))
+    found, forked = (run("RunAll", "--steps", cwd=tmp_path) for run in (luigi, run_forked))
     assert one_line(found) == one_line(forked)
     assert found.returncode == forked.returncode
 
@@ -130,7 +130,7 @@ XML = bz2.decompress(DUMP.read_bytes())
         (b"", "the file is empty; download it again"),
         (XML[: XML.index(b"<page>")] + b"</mediawiki>\n", "no <page> in its first"),
         (DUMP.read_bytes()[:-5000], "the bzip2 stream ends in the middle"),
-        (XML[: len(XML) // 2], "pass --allow-truncated to take the pages that are whole"),
+        (XML[: len(XML) // 2], "to take the pages that are whole"),
         (XML.replace(b"<ns>0</ns>", b"<ns>1</ns>"), "no article among its"),
     ],
 )
@@ -146,7 +146,7 @@ def test_what_is_no_whole_dump(tmp_path: Path, content: bytes, message: str) -> 
 def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
     path = tmp_path / "dump.xml"
     path.write_bytes(XML[: len(XML) // 2])
-    result = run_forked("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    result = run_forked("ExtractPages", "--dump", path, "--set", "corpus.allow_truncated=true", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "the dump ends in the middle" in result.stderr
     manifest = json.loads(next((tmp_path / "work").glob("pages-*/manifest.json")).read_text())
@@ -158,7 +158,7 @@ def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
 def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: str) -> None:
     path = tmp_path / "dump"
     path.write_bytes((DATA / f"wiki-40.{container}").read_bytes()[:-1000])
-    result = run_forked("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    result = run_forked("ExtractPages", "--dump", path, "--set", "corpus.allow_truncated=true", cwd=tmp_path)
     # The hand-written dump is one bzip2 block: nothing of it is whole.
     assert (result.returncode == 0) is (container == "xml.gz"), result.stderr
 
@@ -175,9 +175,11 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
     line = one_line(run_forked("ExtractPages", "--dump", path, cwd=tmp_path))
     assert (
-        "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than --max-rejected 0.001 allows" in line
+        "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than corpus.max_rejected 0.001 allows"
+        in line
     )
-    assert run_forked("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
+    again = run_forked("ExtractPages", "--set", "corpus.max_rejected=0.5", cwd=tmp_path)
+    assert again.returncode == 0, "the dump is remembered"
 
 
 @pytest.mark.smoke
@@ -190,14 +192,41 @@ def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
     assert "the gzip stream ends in the middle" in one_line(result)
 
 
+@pytest.mark.parametrize("name", steps())
+def test_help_is_a_screen_or_two_and_names_what_a_stage_reads(name: str) -> None:
+    stage = steps()[name]
+    text = of_stage(stage)
+    assert len(text.splitlines()) <= 80
+    assert all(f"[{table}]" in text for table in stage.TABLES)
+    assert all(flag in text for flag in ("--workdir", "--set", "--dump", "--dry-run", *own_parameters(stage)))
+
+
+@pytest.mark.parametrize("name", steps())
+def test_a_stage_has_few_parameters_and_few_classes_above_it(name: str) -> None:
+    stage = steps()[name]
+    assert len(stage.get_params()) <= 6
+    assert len([each for each in stage.__mro__ if each.__module__.startswith("workflows")]) <= 8
+
+
 @pytest.mark.smoke
-def test_help_documents_every_parameter(tmp_path: Path) -> None:
-    text = luigi("RunAll", "--help", cwd=tmp_path).stdout
-    names = ("dump", "workdir", "preset", "tokenizer", "base-model", "profile", "vocab-size", "block-size")
-    names += ("processes", "spark-master", "beam-options", "device", "seeds", "allow-truncated")
-    for name in names:
-        assert f"--{name}" in text
-    assert "a wiki's name such as simplewiki" in " ".join(text.split())
+def test_without_a_stage_all_are_listed(tmp_path: Path) -> None:
+    text = luigi(cwd=tmp_path).stdout
+    assert {"FetchDump", "BuildSequences", "RunAll"} <= {line.partition(" ")[0] for line in text.splitlines()}
+
+
+@pytest.mark.smoke
+def test_a_work_directory_remembers_what_began(tmp_path: Path) -> None:
+    """A flag changes its file with a line; a dry run, and a command that cannot begin, change nothing."""
+    assert run_forked("FetchDump", "--dump", DUMP, cwd=tmp_path).returncode == 0
+    path = tmp_path / "work" / "run.toml"
+    before = path.read_text()
+    assert f'dump = "{DUMP}"' in before
+    for arguments in (["--dump", "nowhere.xml"], ["--set", "corpus.held_out=0.2", "--dry-run"]):
+        run_forked("FetchDump", *arguments, cwd=tmp_path)
+        assert path.read_text() == before
+    again = run_forked("FetchDump", "--set", "corpus.held_out=0.2", cwd=tmp_path)
+    assert "work/run.toml: corpus.held_out = 0.2 (was 0.01)" in again.stderr
+    assert "FetchDump is complete" in again.stderr
 
 
 @pytest.mark.smoke

@@ -9,6 +9,7 @@ import pytest
 from luigi.execution_summary import _summary_dict
 from luigi.scheduler import Scheduler
 
+from tests.support.stages import run_of
 from workflows import ExportHuggingFace, Pretrain, ResolveRedirects
 from workflows.base.commandline import PatientWorker
 
@@ -155,8 +156,6 @@ def test_what_one_run_has_at_a_time_is_waited_for(scheduler: OneByOne) -> None:
 def test_what_stages_need() -> None:
     assert ResolveRedirects().process_resources() == {"spark": 1}
     assert Pretrain().process_resources() == {"gpu": 1}
-    assert (
-        Pretrain(device="cpu").process_resources()
-        == ExportHuggingFace(device="cpu").process_resources()
-        == {}
-    )
+    on_processors = run_of(machine={"device": "cpu"})
+    for stage in (Pretrain, ExportHuggingFace):
+        assert stage(settings=on_processors).process_resources() == {}

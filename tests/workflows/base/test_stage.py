@@ -11,7 +11,9 @@ import pytest
 
 from pipeline import storage
 from pipeline.storage import locks
+from workflows.base import outlook
 from workflows.base.stage import Result, RetriesFailures, Stage
+from workflows.run.values import Run
 
 
 def nothing() -> None:
@@ -46,7 +48,7 @@ class Lower(Stage):
 
 @pytest.fixture
 def lower(tmp_path: Path) -> Lower:
-    stage = Lower(workdir=str(tmp_path))
+    stage = Lower(settings=Run(str(tmp_path)))
     stage.clone(Upper).run()
     return stage
 
@@ -109,10 +111,10 @@ class AfterSearch(Stage):
 
 def test_a_search_in_which_one_failed_is_read_by_another_process(tmp_path: Path) -> None:
     """There the stage is another object, which has not run."""
-    search = Search(workdir=str(tmp_path))
+    search = Search(settings=Run(str(tmp_path)))
     search.run()
     luigi.Task.clear_instance_cache()
-    after = AfterSearch(workdir=str(tmp_path))
+    after = AfterSearch(settings=Run(str(tmp_path)))
     assert after.clone(Search) is not search
     assert not after.clone(Search).complete()  # the next run tries the failed one again
     after.run()
@@ -131,7 +133,7 @@ def test_what_another_run_has_made_meanwhile_is_not_made_again(
     lower: Lower, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(locks.WAITS, "1")
-    twin = Lower(workdir=f"{lower.workdir}/../{Path(lower.workdir).name}")
+    twin = Lower(settings=Run(f"{lower.workdir}/../{Path(lower.workdir).name}"))
     assert (twin.task_id, twin.folder) != (lower.task_id, "")
     assert twin.folder == lower.folder
     entered, go_on = threading.Event(), threading.Event()
@@ -163,7 +165,7 @@ def test_many_runs_may_test_the_work_directory_at_once(tmp_path: Path) -> None:
     def check() -> None:
         try:
             for _ in range(200):
-                Upper(workdir=str(tmp_path)).check_machine()
+                Upper(settings=Run(str(tmp_path))).check_machine()
         except ValueError as error:
             failures.append(error)
 
@@ -176,7 +178,23 @@ def test_many_runs_may_test_the_work_directory_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x", "file:///tmp/x", "hdfs://host:1/x"])
-def test_a_url_is_no_work_directory(url: str) -> None:
-    with pytest.raises(ValueError, match=f"^--workdir {url}: wanted a folder, and no URL; for a cluster one"):
-        Upper(workdir=url)
+def test_finished_stages_are_listed_and_the_newest_is_found(lower: Lower, tmp_path: Path) -> None:
+    lower.run()
+    names = {"Upper": Path(lower.clone(Upper).folder).name, "Lower": Path(lower.folder).name}
+    assert storage.finished_stages(str(tmp_path)) == names
+    assert storage.finished_folder(str(tmp_path), "Low") == lower.folder
+    with pytest.raises(ValueError, match="no finished Search there; finished are Upper, Lower"):
+        storage.finished_folder(str(tmp_path), "Search")
+    storage.record_finished(str(tmp_path), [("Upper", "another")])
+    assert list(storage.finished_stages(str(tmp_path)).items())[-1] == ("Upper", "another")
+
+
+def test_the_outlook_names_what_differs(lower: Lower, monkeypatch: pytest.MonkeyPatch) -> None:
+    lower.run()
+    assert outlook.to_make(lower) == "Lower: all is done"
+    monkeypatch.setattr(Upper, "VERSION", 2)
+    luigi.Task.clear_instance_cache()
+    lines = outlook.table(Lower(settings=lower.settings)).splitlines()
+    assert [line.split()[0] for line in lines] == ["Upper", "Lower"]
+    assert lines[0].endswith("to make  version 2, was 1")
+    assert lines[1].endswith("to make  made from Upper")
