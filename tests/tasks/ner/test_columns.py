@@ -39,7 +39,7 @@ def column_text(tags: tuple[str, ...], separator: str = " ") -> str:
 def test_real_files(
     shared: Path, name: str, documents: int, sentences: int, entities: int, scheme: str, separator: str
 ) -> None:
-    file = read_columns(shared / "data" / "ner" / name, column_counts=(2, 4))
+    file = read_columns(shared / "data" / "ner" / name)
     assert (file.scheme, file.separator) == (scheme, separator)
     assert sum(bool(document.sentences) for document in file.documents) == documents
     assert len(file.sentences) == sentences

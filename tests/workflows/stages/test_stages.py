@@ -334,7 +334,7 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
     for profile in ("fixed", "paper"):
         given = {"corpus": {"profile": profile}, "sequences": {"tokenizer": tokenizer}}
         # Spark ends the name of a folder at a comma.
-        run = run_on(DUMP, workdir, **given, machine={"scratch": str(tmp_path / "scratch")})
+        run = changed(run_on(DUMP, workdir, **given), machine={"scratch": str(tmp_path / "scratch")})
         stage = BuildSequences(settings=run)
         run_in_process(stage)
         facts[profile] = stage.manifest()
