@@ -87,7 +87,6 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
         (["", "--table", "x"], "no table 'x'; it has entity_vocab.tsv, paragraphs"),
         (["nowhere"], "no finished stage"),
         (["x.parquet"], "error: "),
-        (["stages"], "is no stage's folder; name one that is in it: links-2, pages-1"),
     ],
 )
 def test_what_cannot_be_shown(

@@ -208,7 +208,7 @@ def test_bad_options_and_inputs_are_named(
         assert (status, f"argument {option}: {value}: wanted" in err) == (2, True)
     for option in (["--leave-out-pages"], ["--unknown-titles", "told"]):
         _, _, status = run("score", DATA / "documents/ours.jsonl", DATA / "documents/ours.jsonl", *option)
-        assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"
+        assert status == f"error: {option[0]}: the dump's pages are told by --mentions or --workdir"
 
 
 # convert and score

@@ -11,16 +11,16 @@ import pytest
 from model.luke.config import LukeConfig
 from tasks.finetuning import epochs as training
 from tasks.finetuning.epochs import parts_of_step
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import Prepared
 from tasks.ner import task as ner
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, THREE, bert, contents, pretrained
 from tests.support.stages import run_of
 from workflows import FineTune
-from workflows.run.values import Run as Settings
+from workflows.run.values import Run
 
 
-def run_with(workdir: Path, weights: Path, tokenizer: str = "", **tuning: Any) -> Settings:
+def run_with(workdir: Path, weights: Path, tokenizer: str = "", **tuning: Any) -> Run:
     """The run of a fine-tuning of weights that are given."""
     given = {"data": {"ner": str(EXAMPLES / "ner")}, "weights": {"luke": str(weights)}, **tuning}
     sequences, machine = {"tokenizer": tokenizer}, {"device": "cpu"}
@@ -39,7 +39,7 @@ def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     whole.run()
     visited: list[int] = []
 
-    def parts(run: Run, step: int) -> Any:
+    def parts(run: Prepared, step: int) -> Any:
         visited.append(step)
         if len(visited) == 7:
             raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def test_a_fine_tuned_model_is_a_start_and_brings_its_tokenizer(stage: Any) -> N
 def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     stage: Any, monkeypatch: pytest.MonkeyPatch, flag: str, value: Any
 ) -> None:
-    runs: list[Run] = []
+    runs: list[Prepared] = []
     original = training.optimizer_of
     monkeypatch.setattr(training, "optimizer_of", lambda run: runs.append(run) or original(run))
     common = {"preset": "small-encoder", "allow_no_predictions": True}
