@@ -165,10 +165,9 @@ sys.exit(pretrain.main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_a_step_of_two_thousand_sequences_takes_few_open_files(sequences: Path, tmp_path: Path) -> None:
-    given = (
-        "--preset tiny --steps 2 --warmup-steps 0 --batch-size 2048 --workers 2 --layers 1 --hidden-size 64"
-    )
-    options = [*given.split(), "--device", "cpu"]
+    options = ["--preset", "tiny", "--workers", "2", "--device", "cpu"]
+    for value in ("steps=2", "warmup_steps=0", "batch_size=2048", "num_hidden_layers=1", "hidden_size=64"):
+        options += ["--set", value]
     errors = tmp_path / "errors.txt"
     process = forked.start(FEW_FILES, sequences, tmp_path / "output", *options, errors=errors)
     assert forked.end(process) == 0, errors.read_text()

@@ -26,7 +26,7 @@ from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.cluster import HOST, QUICK_JAVA, Cluster
 from tests.support.killed import family
-from tests.support.stages import LUIGI, SEVERAL_BLOCKS, manifests, wait_for
+from tests.support.stages import IN_BLOCKS, LUIGI, SEVERAL_BLOCKS, manifests, run_of, wait_for
 from workflows import ExtractPages, ResolveRedirects
 
 pytestmark = pytest.mark.slow
@@ -35,11 +35,11 @@ Event = dict[str, Any]  # of Spark's event log
 CORPUS_STAGES = {"dump", "pages", "titles", "links", "entity_vocab", "mentions", "tokenizer", "sequences"}
 # Stages in one process, so that one Spark session serves them.
 RUN = """
-import json, sys
+import sys
 import luigi, workflows
 
-parameters = json.loads(sys.argv[1])
-stages = [getattr(workflows, name)(**parameters) for name in sys.argv[2:]]
+run = workflows.Run.from_json(sys.argv[1])
+stages = [getattr(workflows, name)(settings=run) for name in sys.argv[2:]]
 sys.exit(not luigi.build(stages, local_scheduler=True, log_level="WARNING"))
 """
 
@@ -59,9 +59,8 @@ def beam_options(cluster: Cluster) -> list[str]:
 
 def run_command(workdir: Path, *stages: str, **others: Any) -> list[str]:
     """A run of stages, to be started beside the work directory, whose name is relative: workers stand elsewhere."""
-    dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
-    parameters = {"dump": dump, "block_size": block_size, "workdir": workdir.name, **others}
-    return [sys.executable, "-c", RUN, json.dumps(parameters), *stages]
+    run = run_of(workdir.name, corpus=IN_BLOCKS, machine=others)
+    return [sys.executable, "-c", RUN, run.to_json(), *stages]
 
 
 def run_corpus(workdir: Path, **others: Any) -> None:
@@ -77,10 +76,10 @@ class EventLog:
     folder: Path
 
     @property
-    def settings(self) -> list[str]:
-        """For `--spark-conf`: with a file of settings in its folder Java would take no archive."""
+    def settings(self) -> dict[str, str]:
+        """For `spark_conf`: with a file of settings in its folder Java would take no archive."""
         said = {"enabled": "true", "dir": f"file://{self.folder}", "compress": "false"}
-        return [f"spark.eventLog.{name}={value}" for name, value in said.items()]
+        return {f"spark.eventLog.{name}": value for name, value in said.items()}
 
     def read(self) -> list[Event]:
         time.sleep(0.2)  # Spark needs the processors more than those who wait for it
@@ -165,13 +164,11 @@ def test_runs_of_the_same_stages_wait_for_each_other(cluster: Cluster, tmp_path:
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     """Each engine would look for it for half a minute or more, and then say much."""
     nowhere = "127.0.0.1:1"
-    stage = ResolveRedirects(
-        workdir=str(tmp_path),
-        beam_options=f"--runner=DaskRunner --dask_client_address=tcp://{nowhere}",
-        spark_master=f"spark://{nowhere}",
-    )
+    beam = f"--runner=DaskRunner --dask_client_address=tcp://{nowhere}"
+    machine = {"beam_options": beam, "spark_master": f"spark://{nowhere}"}
+    stage = ResolveRedirects(settings=run_of(tmp_path, machine=machine))
     with pytest.raises(
-        ValueError, match=rf"--beam-options: --dask_\S+=tcp://{nowhere}: nobody answers there"
+        ValueError, match=rf"machine.beam_options: --dask_\S+=tcp://{nowhere}: nobody answers there"
     ):
         stage.clone(ExtractPages).check_needs()
     with pytest.raises(
@@ -184,13 +181,13 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
 
 # On the cluster, as soon as all its executors are there: a table is written, a file is missed, and a stage is run.
 LAME = """
-import functools, json, sys, time
+import functools, sys, time
 import workflows
 from pipeline import schemas
 from pipeline.jobs import spark_parts, spark_session
 
-parameters, folder, executors = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-session = spark_session.session(parameters["spark_master"], 1 << 30, is_short=True)
+run, folder, executors = workflows.Run.from_json(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+session = spark_session.session(run.machine.spark_master, 1 << 30, is_short=True)
 spark_parts.SparkJob = functools.partial(spark_parts.SparkJob, patience=2)
 while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= executors:
     time.sleep(0.1)
@@ -205,7 +202,7 @@ try:
     spark_parts.unreadable_file(RuntimeError(complaint))
 except ValueError as error:
     print(error, flush=True)
-stage = workflows.ResolveRedirects(**parameters)
+stage = workflows.ResolveRedirects(settings=run)
 try:
     stage.run()
 except ValueError as error:
@@ -248,11 +245,9 @@ def test_a_spark_worker_without_the_work_directory_fails_the_stage(
         for name in ("dump", "pages"):
             shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
         cluster.wait(lambda: cluster.spark_workers() > workers)
-        dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
-        parameters = {"dump": dump, "block_size": block_size, "workdir": str(workdir)}
-        parameters |= {"spark_master": cluster.spark_master}
+        run = run_of(workdir, corpus=IN_BLOCKS, machine={"spark_master": cluster.spark_master})
         file = next(workdir.glob("pages-*/paragraphs/*.parquet"))
-        words = [json.dumps(parameters), str(workdir / "table"), str(workers + 1), str(file)]
+        words = [run.to_json(), str(workdir / "table"), str(workers + 1), str(file)]
         result = subprocess.run(
             [sys.executable, "-c", LAME, *words], capture_output=True, text=True, check=False
         )
@@ -294,8 +289,9 @@ def big_dump(path: Path) -> None:
 
 
 def extract(workdir: Path, *options: str) -> list[str]:
-    words = ["--dump", str(workdir.parent / "big.xml"), "--block-size", "512KiB", "--workdir", str(workdir)]
-    return [LUIGI, "--module", "workflows", "ExtractPages", *words, "--max-rejected", "1", *options]
+    words = ["--dump", str(workdir.parent / "big.xml"), "--workdir", str(workdir)]
+    words += ["--set", "corpus.block_size=512KiB", "--set", "corpus.max_rejected=1"]
+    return [LUIGI, "--module", "workflows", "ExtractPages", *words, *options]
 
 
 def unfinished_files(process: psutil.Process) -> list[str]:
@@ -306,7 +302,7 @@ def test_a_dask_worker_killed_within_a_block(cluster: Cluster, tmp_path: Path) -
     big_dump(tmp_path / "big.xml")
     subprocess.run(extract(tmp_path / "local", "--processes", "1"), check=True, capture_output=True)
     worker = cluster.process("dask worker 2")
-    command = extract(tmp_path / "work", f"--beam-options={shlex.join(beam_options(cluster))}")
+    command = extract(tmp_path / "work", "--set", f"machine.beam_options={shlex.join(beam_options(cluster))}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         while True:  # until it is stopped with a block in its hands
             wait_for(lambda: bool(unfinished_files(worker)), process)
