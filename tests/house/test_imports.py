@@ -88,6 +88,15 @@ def test_arrows() -> None:
     assert wrong == []
 
 
+def test_every_arrow_has_an_import() -> None:
+    for room, allowed in ALLOWED.items():
+        used = {
+            name for module, path in MODULES.items() if room_of(module) == room for name in our_modules(path)
+        }
+        unused = [other for other in allowed if not any(is_in(name, other) for name in used)]
+        assert unused == [], room
+
+
 def test_no_folder_may_import_all_of_its_room() -> None:
     for room, allowed in ALLOWED.items():
         for other in allowed:
