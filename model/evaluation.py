@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from model.files import read_optional
+from model.files import PRETRAINING, read_optional
 from model.hf.load import read_pretrained
 from model.pretraining.evaluation import evaluate, open_held_out
 from model.training.loop import resolve_device
@@ -13,6 +13,8 @@ from model.training.loop import resolve_device
 
 def of_workdir(workdir: Path) -> tuple[Path, Path]:
     """The newest pretraining of a work directory, and its sequences. Raises: ValueError where one is missing."""
+    if not workdir.is_dir():
+        raise ValueError(f"{workdir}: no such folder")
     finished = read_optional(workdir / "stages.json")
     for stage in (wanted := ("Pretrain", "BuildSequences")):
         if stage not in finished:
@@ -35,6 +37,8 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time (default: 8)")
     options = parser.parse_args(arguments)
+    if options.rounds < 1 or options.batch_size < 1:
+        parser.error("--rounds and --batch-size: 1 or more")
     try:
         if not options.sequences:
             options.model, options.sequences = of_workdir(options.model)
@@ -42,11 +46,13 @@ def main(arguments: list[str]) -> int:
             options.commonest = options.commonest or (commonest if commonest.is_file() else None)
         module = read_pretrained(options.model).to(resolve_device(options.device))
         held_out = open_held_out(options.sequences, options.commonest, options.model)
-        figures = evaluate(module, held_out, rounds=options.rounds, batch_size=options.batch_size)
-        print(json.dumps(figures, indent=1))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
+        if not (masks_words := read_optional(options.model / PRETRAINING).get("word_head", True)):
+            print("its word head was not trained: words are not judged", file=sys.stderr)
+        batches = {"rounds": options.rounds, "batch_size": options.batch_size}
+        print(json.dumps(evaluate(module, held_out, masks_words=masks_words, **batches), indent=1))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -3,7 +3,7 @@
 python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
 python -m pipeline.look work --stage Pretrain the folder of a stage: its values, drops, and first rows
 python -m pipeline.look work --name Paris     the pages that a name can stand for
-python -m pipeline.look work --title Paris    what is known of a title: where it ends, and its names
+python -m pipeline.look work --title Paris    the page that a title ends at, and the number of links to it
 python -m pipeline.look work --page Paris     the text of a page with its links
 python -m pipeline.look work/pages-0b2f3c4d --table paragraphs --rows 5
 """
@@ -14,6 +14,8 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from glob import escape, glob
 from itertools import islice
 from typing import Any
 
@@ -24,23 +26,36 @@ import pyarrow.parquet as pq
 from pipeline import storage
 
 _MAX_CELL = 300
+_MAX_DOTS = 2  # in a name
 _UNPRINTABLE = {number: f"\\x{number:02x}" for number in (*range(9), *range(11, 32), 127)}
 
 
-def describe_manifest(manifest: storage.Manifest) -> Iterator[str]:
-    """The manifest's content, a line each."""
-    yield f"{manifest.stage} (version {manifest.version})"
+def describe_manifest(folder: str, manifest: storage.Manifest) -> Iterator[str]:
+    """The content of a folder's manifest, a line each; what it is made from by folders, if they are there."""
+    yield f"{folder}\n{manifest.stage} (version {manifest.version})"
+    workdir = os.path.dirname(os.path.abspath(folder))
+    beside = glob(os.path.join(escape(workdir), "*", storage.MANIFEST)) if manifest.inputs else []
+    folders = {storage.manifest_sha256(each): os.path.basename(each) for each in map(os.path.dirname, beside)}
     for title, values in (
         ("parameters", manifest.parameters),
-        ("made from", manifest.inputs),
+        ("made from", {stage: folders.get(sha256, sha256) for stage, sha256 in manifest.inputs.items()}),
         ("kept", manifest.rows),
         ("dropped", dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0])))),
         ("facts", manifest.facts),
     ):
-        if values:
+        if flat := dict(_flat("", values)):
             yield f"\n{title}"
-            width = max(len(name) for name in values)
-            yield from (f"  {name:<{width}}  {_cell(value)}" for name, value in values.items())
+            width = max(map(len, flat))
+            yield from (f"  {name:<{width}}  {_cell(value)}" for name, value in flat.items())
+
+
+def _flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values by name, those of tables one by one under dotted names, but for the innermost tables."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and within.count(".") < _MAX_DOTS:
+            yield from _flat(f"{within}{name}.", value)
+        else:
+            yield f"{within}{name}", value
 
 
 def _cell(value: Any) -> str:
@@ -107,11 +122,12 @@ def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
     if table and table not in groups:
         raise ValueError(f"{folder}: no table {table!r}; it has {', '.join(sorted(groups))}")
     if not table:
-        yield from describe_manifest(manifest)
+        yield from describe_manifest(folder, manifest)
     for name, entries in sorted(groups.items()):
         if table in (None, name):
-            count = sum(entry.rows or 0 for entry in entries)
-            yield f"\n{name}: {len(entries)} files, {count:,} rows, {sum(entry.bytes for entry in entries):,} bytes"
+            counts = [entry.rows for entry in entries if entry.rows is not None]
+            rows_of = f"{sum(counts):,} rows, " if counts else ""
+            yield f"\n{name}: {len(entries)} files, {rows_of}{sum(entry.bytes for entry in entries):,} bytes"
             shown = next((entry for entry in entries if entry.rows), entries[0])
             yield from describe_file(storage.join(folder, shown.path), rows)
 
@@ -143,7 +159,7 @@ def describe_workdir(workdir: str) -> Iterator[str]:
     """The newest finished folder of each stage: its size, when it was made, drops, rows, and what is wrong with it."""
     finished = storage.finished_stages(workdir)
     sums: dict[str, str] = {}
-    rows = [("stage", "folder", "size", "made (UTC)", "dropped", "kept")]
+    rows: list[tuple[str, ...]] = []
     for stage, name in finished.items():
         siblings = any(other.startswith(f"{stage} (") for other in finished)  # which are shown in its place
         folder = storage.join(workdir, name)
@@ -155,10 +171,15 @@ def describe_workdir(workdir: str) -> Iterator[str]:
             continue
         other = [each for each, sha256 in manifest.inputs.items() if sums.get(each, sha256) != sha256]
         kept = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.rows.items()))
+        kept = kept or f"{len(manifest.files)} files"
         kept += f" | made from another {' and '.join(other)}" if other else ""
         size, dropped = f"{manifest.total_bytes / 1e6:,.1f} MB", f"{sum(manifest.drops.values()):,}"
         if not siblings:
-            rows.append((stage, name, size, _made(folder), dropped, kept))
+            rows.append((stage, name, size, _finished(folder), dropped, kept))
+    rows = [
+        ("stage", "folder", "size", "made (UTC)", "dropped", "kept"),
+        *sorted(rows, key=lambda row: row[3]),
+    ]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         cells = (
@@ -168,10 +189,12 @@ def describe_workdir(workdir: str) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _made(folder: str) -> str:
-    """The time at which a stage began, as its run.json says."""
+def _finished(folder: str) -> str:
+    """The time at which a stage had finished, as its run.json says."""
     try:
-        return str(json.loads(storage.read_bytes(storage.join(folder, "run.json")))["started"])[:16]
+        record = json.loads(storage.read_bytes(storage.join(folder, "run.json")))
+        started = datetime.fromisoformat(record["started"])
+        return f"{started + timedelta(seconds=record['seconds']):%Y-%m-%dT%H:%M:%S}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

@@ -2,7 +2,8 @@
 
 io            records, labels, spans, metrics
 task          the functions of a task; hyper-parameters
-presets.toml  hyper-parameters of each preset, by task
+presets       the presets of each task, from presets.toml
+presets.toml  their hyper-parameters
 markers       texts with marked mentions: input and classifier of two tasks
 ner           named entity recognition
 typing        entity typing

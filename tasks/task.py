@@ -12,10 +12,8 @@ score       predictions to the field's metrics
 `from_records` takes questions of users, `answers` answers them, `prediction_lines` writes predictions.
 """
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -31,6 +29,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.annotations import Annotate
 from tasks.io.probabilities import Choices
 from tasks.io.records import Record
+from tasks.presets import of_task
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
@@ -81,10 +80,8 @@ class Hyperparameters:
 
 
 def presets(task: str) -> Mapping[str, Hyperparameters]:
-    """The values of a task by the names of its presets; the paper has one set of them for every size of model."""
-    text = Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")
-    found = {name: Hyperparameters(**values) for name, values in tomllib.loads(text)[task].items()}
-    return {**found, "large": found["base"]}
+    """The hyperparameters of a task by the names of its presets."""
+    return {name: Hyperparameters(**values) for name, values in of_task(task).items()}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from workflows.run.kinds import similar
+
 # The module of a command, and the words that come before the user's.
 COMMANDS = {
     "look": ("pipeline.look",),
@@ -36,7 +38,8 @@ def main() -> int:
             return found
         return int(importlib.import_module(module).main([*before, *words]) or 0)
     is_help = command in ("-h", "--help")
-    said = __doc__ if is_help else f"luke {command}: no such command\n\n{__doc__}"
+    hint = similar(command, ("run", *COMMANDS))
+    said = __doc__ if is_help else f"luke {command}: no such command{hint}\n\n{__doc__}"
     print(said, file=sys.stdout if is_help else sys.stderr)
     return 0 if is_help else 2
 

@@ -99,9 +99,8 @@ def read_manifest(folder: str, stage: str = "") -> Manifest:
         files = tuple(FileEntry(**entry) for entry in values.pop("files"))
         manifest = Manifest(files=files, **values)
     except FileNotFoundError:
-        raise ValueError(
-            f"{path}: not there; this is no finished stage's folder, run its stage first"
-        ) from None
+        missing = f"{path}: not there" if os.path.isdir(folder) else f"{folder}: no such folder"
+        raise ValueError(f"{missing}; run the stage that makes it first") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a manifest ({error}); delete the folder and run its stage again"
@@ -153,9 +152,12 @@ def finished_stages(workdir: str) -> dict[str, str]:
 
 
 def finished_folder(workdir: str, stage: str) -> str:
-    """The newest finished folder of a stage, or of the stages whose names begin so. Raises: ValueError without one."""
+    """The newest finished folder of a stage. Raises: ValueError without one.
+
+    A name's first word is enough, or more of it: "FineTune" or "FineTune (ner" for "FineTune (ner, luke, seed 42)".
+    """
     found = finished_stages(workdir)
-    names = [name for name in found if name == stage] or [name for name in found if name.startswith(stage)]
+    names = [name for name in found if name.startswith(stage) and name.split()[0] == stage.partition(" ")[0]]
     if not names:
         known = f"; finished are {', '.join(found)}" if found else "; run it first"
         raise ValueError(f"{workdir}: no finished {stage} there{known}")

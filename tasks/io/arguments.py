@@ -19,6 +19,8 @@ def fine_tuned_folder(folder: Path, task: str = "") -> Path:
 
     Raises: ValueError where a work directory has none.
     """
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
     if not (folder / STAGES).is_file():
         return folder
     found = finished_stages(str(folder))

@@ -35,7 +35,10 @@ def folder(tmp_path: Path) -> Path:
         storage.describe(str(tmp_path), "entity_vocab.tsv", 2),
     )
     drops = {"links:file": 2, "links:category": 1234}
-    manifest = storage.Manifest("ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops)
+    facts = {"metrics": {"test": {"f1": 0.5}}}
+    manifest = storage.Manifest(
+        "ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops, facts
+    )
     storage.write_manifest(str(tmp_path), manifest)
     return tmp_path
 
@@ -46,6 +49,7 @@ def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "ExtractPages (version 1)" in text
     assert text.index("links:category  1,234") < text.index("links:file")
     assert "paragraphs: 2 files, 1 rows" in text
+    assert "metrics.test.f1  0.5" in text
     assert "😀 The [[ape -> Apes]]" in text
     assert "[PAD]" in text
     assert "\x1b" not in text

@@ -171,7 +171,7 @@ def read_command(arguments: Sequence[str]) -> Command:
         else:
             hint = helping.home_of(flag) or similar(flag, [*helping.GENERAL, *own, *of_run, *luigis])
             raise ValueError(f"{flag}: {command.stage} has no such flag{hint or '; see --help'}")
-    if {name for _, name in own.items()} >= {"task"}:
+    if "task" in own.values():
         task = command.own.get("task", helping.default_of(stage, "task"))
         of_data = [each for each in command.changes if each.field == "data" and not each.key]
         command.changes = [replace(each, key=task) if each in of_data else each for each in command.changes]

@@ -84,7 +84,10 @@ def of_stage(stage: type[Step]) -> str:
     if before := stages_before(stage):
         lines += ["", *_wrapped(f"Runs before it, where they are not done: {', '.join(before)}.", 0)]
     parameters = dict(stage.get_params())
-    own = {each: str(parameters[of].description) for each, of in own_parameters(stage).items()}
+    own = {
+        each: f"{parameters[of].description} (default: {str(parameters[of]._default).lower()})"
+        for each, of in own_parameters(stage).items()
+    }
     for head, texts in (
         ("These flags are about this command alone:", {**own, **GENERAL}),
         (

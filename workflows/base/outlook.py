@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline import storage
 from workflows.base.stage import Stage, Step
+from workflows.run.kinds import AUTO
 from workflows.run.tables import TABLES
 from workflows.run.values import options
 
@@ -30,7 +31,12 @@ def to_make(step: Step) -> str:
 
 def _rows(step: Step) -> list[Row]:
     newest = storage.finished_stages(step.workdir)
-    stages = [*step.upstream(), *([step] if isinstance(step, Stage) else [])]
+    stages = [
+        part
+        for stage in (*step.upstream(), step)
+        if isinstance(stage, Stage)
+        for part in (*stage.parts(), stage)
+    ]
     return [_row(stage, newest.get(stage.title, "")) for stage in stages]
 
 
@@ -67,8 +73,9 @@ def reasons(stage: Stage, newest: str) -> Iterator[str]:
         return
     if before.version != stage.VERSION:
         yield f"version {stage.VERSION}, was {before.version}"
-    yield from _differences("", before.parameters, stage.bytes_parameters())
-    anew = [type(each).__name__ for each in stage.requires().values() if not each.complete()]
+    if not stage.parts():  # whose differences are listed beside them
+        yield from _differences("", before.parameters, stage.bytes_parameters())
+    anew = [each.title for each in (*stage.requires().values(), *stage.parts()) if not each.complete()]
     if anew:
         yield f"made from {', '.join(anew)}"
 
@@ -92,4 +99,7 @@ def _full_name(name: str) -> str:
 
 
 def _text(value: object) -> str:
+    """A value in a line; an identity leaves out what is open."""
+    if value is None:
+        return AUTO
     return storage.canonical_json(value) if isinstance(value, dict | list) else str(value)

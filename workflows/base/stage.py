@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, ClassVar, Literal
@@ -114,6 +114,7 @@ class Step(luigi.Task):
         Raises:
             ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
         """
+        is_new = not os.path.isdir(self.workdir)
         storage.make_folder(self.workdir)
         try:
             locks.check(self.workdir)
@@ -121,6 +122,16 @@ class Step(luigi.Task):
             raise ValueError(
                 f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
             ) from None
+        try:
+            self.check_stages()
+        except (ValueError, OSError):
+            if is_new:
+                with contextlib.suppress(OSError):
+                    os.rmdir(self.workdir)
+            raise
+
+    def check_stages(self) -> None:
+        """Check the needs of all upstream stages."""
         for stage in self.upstream():
             stage.check()
 
@@ -142,6 +153,10 @@ class Stage(Step):
     def bytes_parameters(self) -> dict[str, Any]:
         """The parameters that change this stage's bytes, beside those of its upstream stages."""
         return {}
+
+    def parts(self) -> Sequence["Stage"]:
+        """The stages that the work itself runs."""
+        return ()
 
     def work(self) -> Result:
         """Write the stage's files into `self.folder` and say what they are."""
@@ -280,8 +295,8 @@ class Stage(Step):
         drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
         return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
 
-    def check_machine(self) -> None:
-        super().check_machine()
+    def check_stages(self) -> None:
+        super().check_stages()
         self.check()
 
     def check(self) -> None:

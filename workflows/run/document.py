@@ -31,7 +31,9 @@ def parse(text: str, path: str) -> tomlkit.TOMLDocument:
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise ValueError(f"{path}: no TOML ({error}); wanted a run file, as in examples/runs") from None
+        raise ValueError(
+            f"{path}: no TOML ({error}); wanted a run file, as in examples/runs; words stand in quotes"
+        ) from None
     version = document.get("version", VERSION)
     if version != VERSION:
         raise ValueError(

@@ -49,7 +49,7 @@ class Corpus:
     profile: str = option(
         "fixed",
         one_of("fixed", "paper"),
-        "fixed: what is right; paper: what the paper's code did, in the corpus, pretraining and fine-tuning",
+        "fixed does what is right, paper what the paper's code did, in the corpus, pretraining and fine-tuning",
         flag="--profile",
     )
     allow_truncated: bool = option(
@@ -224,7 +224,8 @@ class FineTuning:
     mentions: str = option(
         "",
         path(),
-        "folder of the mention table that finds the entities of extractive_qa; empty: the run's own",
+        "folder of the mention table that finds the entities of extractive_qa; empty: the run's own, and none beside "
+        "given weights",
     )
     allow_no_predictions: bool = option(
         False,
@@ -340,7 +341,7 @@ class Machine:
     )
     device: str = option(
         AUTO,
-        matching(r"cpu|cuda(:\d+)?", "auto, cpu, cuda or cuda:N"),
+        matching(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N"),
         "auto, cpu, cuda or cuda:N, for training",
         flag="--device",
         changes_bytes=False,

@@ -63,7 +63,11 @@ class FineTuneGrid(RetriesFailures, TorchStage):
                         yield Cell(task, variant, seed, missing=missing)
 
     def stages(self) -> list[FineTuningStage]:
+        """The cells that can be fine-tuned."""
         return [cell.stage for cell in self.cells if cell.stage]
+
+    def parts(self) -> list[Stage]:
+        return [*self.tunes(), *self.stages()]
 
     def tunes(self) -> list[Tune]:
         """The searches that the grid takes its settings from, each once."""

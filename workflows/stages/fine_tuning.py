@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline import storage
 from tasks import finetuning
+from tasks.presets import of_task
 from workflows.base import terminal
 from workflows.base.stage import Result
 from workflows.run.kinds import AUTO
@@ -32,7 +33,8 @@ class FineTuningStage(TaskStage):
         name = f"{self.task}, {self.variant}, seed {self.seed}"
         dev, test = (scores[split]["f1"] for split in ("dev", "test"))
         data = os.path.basename(os.path.normpath(self.data_folder()))
-        return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.relpath(self.folder)}"
+        folder = os.path.join(self.workdir, os.path.basename(self.folder))
+        return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {folder}"
 
     @abstractmethod
     def setting(self) -> dict[str, Any]:
@@ -64,7 +66,8 @@ class FineTuningStage(TaskStage):
             progress=terminal.on_terminal(),
         )
         figures = finetune(self.task, Path(self.data_folder()), Path(self.folder), settings)
-        return Result(self.described(), facts={"metrics": figures})
+        chosen = self.read_json("config.json")["hyperparameters"]
+        return Result(self.described(), facts={"hyperparameters": chosen, "metrics": figures})
 
 
 class FineTune(FineTuningStage):
@@ -72,7 +75,10 @@ class FineTune(FineTuningStage):
 
     def setting(self) -> dict[str, Any]:
         values = self.values("fine_tuning", *SETTING, "head_learning_rate")
-        return {name: value for name, value in values.items() if value != AUTO}
+        # What the preset has anyway is no other fine-tuning.
+        is_open = self._is_at_hub(self.given_weights())
+        of_preset = {} if is_open else of_task(self.task)[self.preset_name()]
+        return {name: value for name, value in values.items() if value not in (AUTO, of_preset.get(name))}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.setting()

@@ -1,6 +1,7 @@
 """A stage about one task and one variant: its data, and the weights that it starts from."""
 
 import os
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base.stage import Stage
 from workflows.engines import hub
-from workflows.run.kinds import AUTO
+from workflows.run.kinds import AUTO, similar
 from workflows.run.tables import SEED, TASKS, FineTuning
 from workflows.stages.pretraining import (
     Pretrain,
@@ -39,15 +40,29 @@ class Missing(ValueError):
         self.state = state
 
 
+class OneOf(luigi.Parameter[str]):
+    """A parameter that is one of a few words."""
+
+    def __init__(self, words: Iterable[str], default: str, description: str) -> None:
+        self.words = tuple(words)
+        super().__init__(default=default, description=f"{description}: {', '.join(self.words)}")
+
+    def parse(self, text: str) -> str:
+        return self.normalize(text)
+
+    def normalize(self, text: str) -> str:
+        if text not in self.words:
+            raise ValueError(f"wanted {', '.join(self.words)}{similar(text, self.words)}")
+        return text
+
+
 class TaskStage(TorchStage):
     """A stage about one task and one variant."""
 
     TABLES = (*TorchStage.TABLES, "fine_tuning")
 
-    task = luigi.ChoiceParameter(choices=TASKS, default="ner", description="the fine-tuning task")
-    variant = luigi.ChoiceParameter(
-        choices=tuple(VARIANTS), default="luke", description="a row of tasks/finetuning/variants.py"
-    )
+    task = OneOf(TASKS, "ner", "the task")
+    variant = OneOf(VARIANTS, "luke", "weights, entities and attention, by tasks/finetuning/variants.py")
     seed = luigi.IntParameter(default=SEED, description="seed of fine-tuning")
 
     @property

@@ -54,6 +54,9 @@ def test_equal_manifests_have_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_manifest(folder: str) -> None:
+    with pytest.raises(ValueError, match="stage: no such folder; run the stage that makes it first"):
+        storage.read_manifest(folder)
+    os.makedirs(folder)
     with pytest.raises(ValueError, match=r"manifest\.json: not there"):
         storage.read_manifest(folder)
 

@@ -45,7 +45,7 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "--preset", "huge"], "--preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
         (["RunAll", "--set", "corpus.vocab_size=abc"], "vocab_size is 'abc', wanted a whole number, 4 or more"),
         (["RunAll", "--set", "corpus.block_size=1"], "block_size is 1, wanted a size of 4096 bytes or more"),
-        (["RunAll", "--device", "tpu"], "--device is 'tpu', wanted auto, cpu, cuda or cuda:N"),
+        (["RunAll", "--device", "tpu"], "--device is 'tpu', wanted cpu, cuda or cuda:N, or auto"),
         (["RunAll", "--set", "corpus.vocab=100"], "[corpus] has no field vocab; did you mean vocab_size?"),
         (["RunAll", "--set", "corpse.dump=x"], "no table corpse; did you mean corpus?"),
         (["RunAll", "--set", "vocab_size=3"], "as corpus.vocab_size=1000; it is in [corpus]"),
@@ -61,7 +61,7 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: wanted a path on a POSIX file system"),
         (["RunAll", "--run", "no.toml"], "no.toml: cannot be read (No such file or directory)"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
-        (["FineTune", "--task", "parsing"], "--task parsing: "),
+        (["FineTune", "--task", "nerr"], "--task nerr: wanted entity_typing, relation_classification, ner, cloze_qa, "),
         (["FineTune", "--data", "nowhere"], "nowhere: no such folder"),
         (["RunExperiments", "--set", "fine_tuning.tasks="], "fine_tuning.tasks is [''], wanted a list"),
         (["ExtractPages", "--data", "x"], "--data: ExtractPages has no such flag"),
@@ -224,6 +224,8 @@ def test_a_work_directory_remembers_what_began(tmp_path: Path) -> None:
     for arguments in (["--dump", "nowhere.xml"], ["--set", "corpus.held_out=0.2", "--dry-run"]):
         run_forked("FetchDump", *arguments, cwd=tmp_path)
         assert path.read_text() == before
+    run_forked("FetchDump", "--dump", "nowhere.xml", "--workdir", "other", cwd=tmp_path)
+    assert not (tmp_path / "other").exists()
     again = run_forked("FetchDump", "--set", "corpus.held_out=0.2", cwd=tmp_path)
     assert "work/run.toml: corpus.held_out = 0.2 (was 0.01)" in again.stderr
     assert "FetchDump is complete" in again.stderr

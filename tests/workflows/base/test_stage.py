@@ -182,9 +182,14 @@ def test_finished_stages_are_listed_and_the_newest_is_found(lower: Lower, tmp_pa
     lower.run()
     names = {"Upper": Path(lower.clone(Upper).folder).name, "Lower": Path(lower.folder).name}
     assert storage.finished_stages(str(tmp_path)) == names
-    assert storage.finished_folder(str(tmp_path), "Low") == lower.folder
-    with pytest.raises(ValueError, match="no finished Search there; finished are Upper, Lower"):
-        storage.finished_folder(str(tmp_path), "Search")
+    assert storage.finished_folder(str(tmp_path), "Lower") == lower.folder
+    for unknown in ("Search", "Low"):
+        with pytest.raises(ValueError, match=f"no finished {unknown} there; finished are Upper, Lower"):
+            storage.finished_folder(str(tmp_path), unknown)
+    for task in ("ner", "entity_typing"):
+        storage.record_finished(str(tmp_path), [(f"FineTune ({task}, luke, seed 42)", f"finetune-{task}")])
+    for name, folder in (("FineTune", "entity_typing"), ("FineTune (ner", "ner")):
+        assert storage.finished_folder(str(tmp_path), name) == str(tmp_path / f"finetune-{folder}")
     storage.record_finished(str(tmp_path), [("Upper", "another")])
     assert list(storage.finished_stages(str(tmp_path)).items())[-1] == ("Upper", "another")
 

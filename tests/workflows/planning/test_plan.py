@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.dump import download
-from tests.support import DATA
+from tests.support import DATA, ROOT
 from tests.support.page_props import sql
-from tests.support.stages import changed, run_of
+from tests.support.stages import changed, run_forked, run_of
 from workflows import FetchDump, Plan
 from workflows.base import machine
 from workflows.planning import plan
@@ -49,6 +49,17 @@ def test_the_plan_says_what_is_made_and_what_is_to_make(
     assert len(found["BuildSequences"]) == 2 + 4
     assert found["FetchQids"] == ["not", "estimated"]
     assert lines[-1].startswith("all ")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("path", sorted((ROOT / "examples/runs").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_run_starts_up_to_its_plan(tmp_path: Path, path: Path) -> None:
+    """The dump of the paper's is 20 GB: a small one is named in its place."""
+    flags = ["--dump", DUMP] if path.stem == "paper" else []
+    result = run_forked("Plan", "--run", path, *flags, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[-1].startswith("all ")
+    assert (tmp_path / "work" / "run.toml").is_file()
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

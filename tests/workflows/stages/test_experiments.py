@@ -23,6 +23,7 @@ from tests.support.forked import end
 from tests.support.grid import experiments, run_here
 from tests.support.stages import run_forked, run_of, start_forked, started, write_run
 from workflows import FineTuneGrid, RunAll, RunExperiments
+from workflows.base import outlook
 from workflows.base.stage import Stage
 from workflows.engines import workers as cells
 from workflows.run.values import Run
@@ -99,6 +100,10 @@ def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, tables: Tables)
     assert times(tmp_path) == before, "a second call does nothing"
     shutil.rmtree(tmp_path / content[3]["folder"])
     assert not grid_of(tmp_path, tables).complete()
+    said = outlook.to_make(grid_of(tmp_path, tables, epochs=7)).splitlines()[1:]
+    assert len(said) == len(content) + 1, "each cell has a line"
+    differing = [line for line in said if line.endswith("fine_tuning.epochs 7, was auto")]
+    assert len(differing) == len(content) - 1, "all but the one that is gone"
     again = grid_of(tmp_path, tables)
     again.run()
     assert records(again) == content

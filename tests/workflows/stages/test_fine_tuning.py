@@ -13,9 +13,10 @@ from tasks.finetuning import epochs as training
 from tasks.finetuning.epochs import parts_of_step
 from tasks.finetuning.prepare import Prepared
 from tasks.ner import task as ner
+from tasks.presets import of_task
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, THREE, bert, contents, pretrained
-from tests.support.stages import run_of
+from tests.support.stages import changed, run_of
 from workflows import FineTune
 from workflows.run.values import Run
 
@@ -127,8 +128,10 @@ def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     assert runs[1].module.luke.gradient_checkpointing == (flag == "gradient_checkpointing")
     config = json.loads((Path(made.folder) / "config.json").read_text())
     assert config["hyperparameters"][flag] == value
-    said = stage(**common, precision="float32")[0]
-    assert said.hash8 == plain.hash8, "what is so in any case"
+    of_preset = {"precision": "float32", **of_task("ner")["small-encoder"]}
+    for name in ("precision", "learning_rate", "head_learning_rate", "batch_size", "epochs"):
+        said = FineTune(settings=changed(plain.settings, fine_tuning={name: of_preset[name]}))
+        assert said.hash8 == plain.hash8, f"{name} is so in any case"
 
 
 @pytest.mark.parametrize(
