@@ -275,5 +275,12 @@ def test_command_line(
     seen = choose_sequences(Corpus(folder), 3)
     wanted = evaluate(module, HeldOut.open(folder, seen=seen))
     assert json.loads(capsys.readouterr().out) == wanted != evaluate(module, HeldOut.open(folder))
-    assert evaluation.main([str(tmp_path), str(tmp_path)]) == 2
+    assert evaluation.main([str(tmp_path), str(tmp_path)]) == 1
     assert "manifest.json: no such file" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        evaluation.main([*arguments, "--rounds", "0"])
+    (tmp_path / PRETRAINING).write_text('{"word_head": false}')
+    assert evaluation.main(arguments) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == evaluate(module, HeldOut.open(folder), masks_words=False)
+    assert "its word head was not trained" in said.err
