@@ -1,6 +1,7 @@
 """A cluster on this machine: luigid, and a Spark master and a Dask scheduler with two workers each."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -8,16 +9,16 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyspark
 
 from pipeline.jobs.spark_session import OWN_CONF
 from tests.support import PATIENCE, ROOT
-from workflows.base.terminal import read_page
-from workflows.engines import spark
 
 HOST, WORKERS = "127.0.0.1", 2
 # Java's second compiler takes most of the time of JVMs that live for seconds.
@@ -43,6 +44,14 @@ def _free_port() -> int:
         port = random.randrange(10_000, 32_768)
         with contextlib.suppress(OSError), socket.create_server((HOST, port)):
             return port
+
+
+def _page(port: int, path: str) -> dict[str, Any] | None:
+    """What a service's page says, as JSON; None where nobody answers."""
+    url = f"http://{HOST}:{port}{path}"
+    with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(url, timeout=5) as answer:
+        return {} if path == "/" else dict(json.load(answer))
+    return None
 
 
 def _port_of(address: str) -> str:
@@ -111,7 +120,7 @@ class Cluster:
         dask = [sys.executable, "-m", "dask"]
         address = ["--host", HOST, "--dashboard-address", f"{HOST}:0"]
         self.start("dask scheduler", [*dask, "scheduler", *address, "--port", _port_of(self.dask)], _DASK)
-        self.wait(lambda: spark.master_status(HOST, self.web_port) is not None)
+        self.wait(lambda: _page(self.web_port, "/json/") is not None)
         for number in range(1, WORKERS + 1):
             folder = str(self.folder / f"spark-worker-{number}")
             worker = [master[0], f"{deploy}.worker.Worker", *local, "0", "--work-dir", folder]
@@ -119,7 +128,7 @@ class Cluster:
             worker = [*dask, "worker", self.dask, *address, "--nthreads", "1", "--no-nanny"]
             self.start(f"dask worker {number}", [*worker, "--local-directory", str(self.folder)], _DASK)
         self.wait(lambda: self.spark_workers() == WORKERS)
-        self.wait(lambda: read_page(HOST, self.luigi_port, "/") is not None)
+        self.wait(lambda: _page(self.luigi_port, "/") is not None)
 
     def wait(self, condition: Callable[[], bool]) -> None:
         latest = time.monotonic() + PATIENCE
@@ -133,7 +142,7 @@ class Cluster:
             time.sleep(0.1)
 
     def spark_workers(self) -> int:
-        return int((spark.master_status(HOST, self.web_port) or {}).get("aliveworkers", 0))
+        return int((_page(self.web_port, "/json/") or {}).get("aliveworkers", 0))
 
     def process(self, name: str) -> psutil.Process:
         return psutil.Process(self.processes[name].pid)

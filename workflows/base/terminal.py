@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import http.client
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -46,19 +45,6 @@ def check_reachable(parameter: str, *addresses: str) -> None:
         except (OSError, ValueError, OverflowError) as error:
             problems.append(str(error))
     raise ValueError(f"{parameter}: nobody answers there ({problems[0]}); is the cluster running?")
-
-
-def read_page(host: str, port: int, path: str) -> bytes | None:
-    """A page of a service's web server, by no proxy; None where nobody answers, or with an error."""
-    connection = http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.read() if answer.status < 400 else None  # pages come after the port
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
 
 
 def on_terminal() -> bool:

@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import functools
-import json
 import logging
 import os
 import re
@@ -18,17 +17,15 @@ from typing import Any
 
 from workflows.base import machine
 from workflows.base.stage import Step
-from workflows.base.terminal import check_reachable, on_terminal, progress_bar, read_page
+from workflows.base.terminal import check_reachable, on_terminal, progress_bar
 from workflows.engines import disk
 
 logger = logging.getLogger("workflows")
 
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
-_MASTER_WEB_PORT, _CONNECT_SECONDS = "8080", 5
+_CONNECT_SECONDS = 5
 _LOOK_SECONDS = 0.5  # between looks at how far Spark is
-# Of a worker of a standalone master, in MiB: Spark's own default for an executor, and what Python takes on each core.
-_EXECUTOR_MIB, _PYTHON_MIB = 1024, 512
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
 # What has a flag of its own.
 _BY_FLAG = {"spark.master": "--spark-master", _LOCAL_DIRS: "machine.scratch"}
@@ -100,7 +97,9 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
         if _EXECUTOR_MEMORY not in {**spark_session.users_settings(), **wanted}:
-            defaults |= executor_memory(master)
+            logger.info(
+                "Spark: executors have 1 GB; more by --set machine.spark_conf.%s=8g", _EXECUTOR_MEMORY
+            )
     atexit.register(_end)
     if root := scratch_root(stage):
         wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "machine.scratch"))
@@ -125,53 +124,12 @@ def driver_address(master: str) -> dict[str, str]:
     Its name may be unknown to others, such as a container's. What the user says of it in the environment stands.
     """
     if master.startswith("spark://") and not {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
-        for host, port in _addresses(master):
+        for host, port in re.findall(r"([^/,:]+):(\d+)", master):  # and of those that stand in for it
             with (
                 contextlib.suppress(OSError),
-                socket.create_connection((host, port), _CONNECT_SECONDS) as way,
+                socket.create_connection((host, int(port)), _CONNECT_SECONDS) as way,
             ):
                 return {"spark.driver.host": way.getsockname()[0]}
-    return {}
-
-
-def _addresses(master: str) -> list[tuple[str, int]]:
-    """The hosts and ports of a standalone master and of those that stand in for it."""
-    return [(host, int(port)) for host, port in re.findall(r"([^/,:]+):(\d+)", master)]
-
-
-def master_status(host: str, web_port: int) -> dict[str, Any] | None:
-    """What a standalone Spark master says of its workers and applications, or None where it does not answer."""
-    body = read_page(host, web_port, "/json/")
-    try:
-        return None if body is None else json.loads(body)
-    except ValueError:
-        return None  # another service's page
-
-
-def executor_memory(master: str) -> dict[str, str]:
-    """The setting of executors' memory by the sizes of a standalone master's workers.
-
-    An executor has a worker's memory, less that of Python on the worker's cores, or half of it where there are many.
-    The smallest worker decides. Where sizes are not known nothing is set, and that is said.
-    """
-    port = int(os.environ.get("SPARK_MASTER_WEBUI_PORT", _MASTER_WEB_PORT))
-    hosts = [host for host, _ in _addresses(master)] if master.startswith("spark://") else []
-    for status in (master_status(host, port) for host in hosts):
-        workers = [worker for worker in (status or {}).get("workers", ()) if worker.get("state") == "ALIVE"]
-        sizes = [
-            max(worker["memoryfree"] // 2, worker["memoryfree"] - _PYTHON_MIB * worker["coresfree"])
-            for worker in workers
-            if worker["memoryfree"] >= _EXECUTOR_MIB and worker["coresfree"]
-        ]
-        if sizes:
-            logger.info("Spark: executors of %.1f GB on %d workers", min(sizes) / 1024, len(sizes))
-            return {_EXECUTOR_MEMORY: f"{min(sizes)}m"}
-    why = f"port {port} of {' and '.join(hosts)} does not tell" if hosts else "only a standalone master tells"
-    logger.info(
-        "Spark: the workers' sizes are not known (%s), so executors have 1 GB; more by --set machine.spark_conf.%s=8g",
-        why,
-        _EXECUTOR_MEMORY,
-    )
     return {}
 
 

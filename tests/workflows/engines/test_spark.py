@@ -1,16 +1,11 @@
 """Spark as the user has it: settings, scratch, and executors of the workers' size."""
 
 import json
-import logging
 import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
@@ -57,64 +52,6 @@ def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
 
 
 # Executors
-
-
-def worker(cores: int, mebibytes: int, state: str = "ALIVE") -> dict[str, Any]:
-    return {"state": state, "coresfree": cores, "memoryfree": mebibytes}
-
-
-@pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """What the web page of a master on this machine says."""
-    says: dict[str, Any] = {}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(says).encode()
-            self.send_response(200 if self.path == "/json/" else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("SPARK_MASTER_WEBUI_PORT", str(server.server_port))
-        yield says
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    ("workers", "memory"),
-    [
-        ([worker(1, 2048)], "1536m"),
-        ([worker(16, 65_536), worker(16, 65_536)], "57344m"),
-        ([worker(16, 8192)], "4096m"),  # many cores for little memory: half is Python's
-        ([worker(16, 65_536), worker(4, 16_384)], "14336m"),  # the smallest decides
-        ([worker(4, 16_384), worker(4, 512), worker(0, 9000), worker(1, 2048, "DEAD")], "14336m"),
-    ],
-)
-def test_executors_are_as_large_as_the_workers_allow(
-    page: dict[str, Any], workers: list[dict[str, Any]], memory: str
-) -> None:
-    page["workers"] = workers
-    assert spark.executor_memory("spark://127.0.0.1:7077") == {"spark.executor.memory": memory}
-    assert spark.executor_memory("spark://127.0.0.1:1,localhost:2") == {"spark.executor.memory": memory}
-
-
-def test_workers_that_are_not_known_are_told(page: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("workflows").propagate = True
-    with caplog.at_level(logging.INFO):
-        for master, why in (
-            ("spark://127.0.0.1:7077", "of 127.0.0.1 does not tell"),
-            ("yarn", "only a standalone"),
-        ):
-            assert spark.executor_memory(master) == {}
-            assert why in caplog.messages[-1]
-            assert "--set machine.spark_conf.spark.executor.memory=8g" in caplog.messages[-1]
 
 
 def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
