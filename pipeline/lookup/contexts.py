@@ -26,6 +26,7 @@ WORDS, WORD_NUMBERS = "words.arrow", "words.tries"
 CONTEXTS, TITLE_NUMBERS = "contexts.arrow", "contexts.tries"
 _ROWS_PER_BATCH = 1 << 14
 _TEXTS_AT_HAND = 1 << 16
+_REMEMBERED_CHARACTERS = 64  # of a word: the words of texts are users' own
 _ASCII_WORD = re.compile("[a-z0-9]+")
 
 Integers = NDArray[np.int64]
@@ -59,7 +60,8 @@ class Words:
 
     def __init__(self, folder: str) -> None:
         """Open what `write_words` wrote. Raises: ValueError: a file is not a whole one."""
-        self._number = lru_cache(_TEXTS_AT_HAND)(TextMap(storage.join(folder, WORD_NUMBERS)).get)
+        self._numbers = TextMap(storage.join(folder, WORD_NUMBERS))
+        self._number = lru_cache(_TEXTS_AT_HAND)(self._numbers.get)
         batches = storage.open_arrow(storage.join(folder, WORDS)).to_batches()
         self._words = [batch.column(0) for batch in batches]
         self._paragraphs = [batch.column(1).to_numpy() for batch in batches]
@@ -69,8 +71,8 @@ class Words:
         return int(self._bounds[-1])
 
     def number(self, word: str) -> int | None:
-        """The number of a word, or None."""
-        return self._number(word)
+        """The number of a word, or None; a long one is not remembered."""
+        return self._number(word) if len(word) <= _REMEMBERED_CHARACTERS else self._numbers.get(word)
 
     def paragraphs(self, numbers: Integers) -> Integers:
         """Return how many paragraphs have each of these words, whose numbers rise."""

@@ -110,7 +110,11 @@ class CandidateFinder:
     def __init__(self, table: MentionTable, most: int = MOST) -> None:
         """Find the `most` common ones. Raises: ValueError for a table of an earlier version, which has no targets."""
         self.table, self.targets, self.most = table, table.targets, most
-        self.of = lru_cache(_TEXTS_AT_HAND)(self._of)
+        self._remembered = lru_cache(_TEXTS_AT_HAND)(self._of)
+
+    def of(self, text: str) -> Candidates:
+        """The candidates of a text; what is longer than all names is not remembered."""
+        return self._remembered(text) if len(text) <= self.table.longest else self._of(text)
 
     def page_of(self, mention: Mention) -> Target | None:
         """The page that a mention names, after redirects; None where it names none, or one that the dump lacks.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 Recognize = Callable[[Sequence[str]], Sequence[Sequence[DetectedMention]]]
 """The names in each of some texts, by a model of entity recognition."""
+_CHARACTERS_AT_ONCE = 1 << 13  # of texts in which a model finds names
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
 
@@ -48,6 +49,7 @@ class Linker:
         min_detected: the same of names that are found: how probable a link to the page has to be.
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
+        check: is called between parts of the work, and ends it by raising.
         steps: how many mentions had their candidates by each step, over all answers.
         unsure: of these, those whose page was not probable enough.
     """
@@ -63,6 +65,7 @@ class Linker:
     min_detected: float = 0.0
     finds_all: bool = False
     shows_candidates: bool = False
+    check: Callable[[], None] = lambda: None
     steps: Counter[str] = field(default_factory=Counter)
     unsure: Counter[str] = field(default_factory=Counter)
 
@@ -92,7 +95,9 @@ class Linker:
             return by_counts
         from tasks.linking.model.answers import disambiguate
 
-        found = disambiguate(self.model, documents, is_global=self.is_global, certainty=self.certainty)
+        found = disambiguate(
+            self.model, documents, is_global=self.is_global, certainty=self.certainty, check=self.check
+        )
         return [
             [own if each is None else each for each, own in zip(*pair, strict=True)]
             for pair in zip(found, by_counts, strict=True)
@@ -130,6 +135,7 @@ class Linker:
         )
         documents = []
         for text, mentions, links in zip(texts, given, own, strict=True):
+            self.check()
             if mentions is not None:
                 documents.append(self.example(text, mentions, links))
                 continue
@@ -141,7 +147,13 @@ class Linker:
     def _find(self, texts: Sequence[str]) -> Sequence[Sequence[DetectedMention]]:
         """The mentions in each text."""
         if self.recognize:
-            return self.recognize(texts)
+            from model.data.batches import cut_by_tokens
+
+            found = list[Sequence[DetectedMention]]()
+            for part in cut_by_tokens(texts, len, _CHARACTERS_AT_ONCE):
+                self.check()
+                found += self.recognize(part)
+            return found
         annotations = [self.annotator.annotate(text) for text in texts]
         return [
             [DetectedMention(each.start, each.end, each.link_probability) for each in of]

@@ -8,7 +8,7 @@ answered first, its entity is put in for the mask, and the others are scored aga
 A candidate that the model does not know is scored by the row that its title tells, and by an offset of its own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -30,10 +30,11 @@ def disambiguate(
     *,
     is_global: bool,
     certainty: Certainty = UNCALIBRATED,
+    check: Callable[[], None] = lambda: None,
 ) -> list[list[Floats | None]]:
     """The share of each candidate of each mention; None for a mention that has no candidates, or no tokens.
 
-    Of `certainty` its weights count, which make the scores.
+    Of `certainty` its weights count, which make the scores. `check` is called before each pass of the model.
     """
     found = [
         masked_mentions_of(model, each, certainty.context_weight, certainty.coherence_weight)
@@ -45,7 +46,7 @@ def disambiguate(
     pending = [window for _, several in found for window in several if window.open()]
     while pending:
         # All of them before the first answer, so that it does not matter what is computed at once.
-        for window, logits in list(scored(model, pending)):
+        for window, logits in list(scored(model, pending, check)):
             pairs = [*zip(window.open(), logits, strict=True)]
             if is_global:
                 pairs = [max(pairs, key=lambda pair: shares_of(pair[0], pair[1], certainty).max())]
@@ -56,10 +57,13 @@ def disambiguate(
 
 
 @torch.inference_mode()
-def scored(model: EntityModel, pending: Sequence[Window]) -> Iterator[tuple[Window, list[Floats]]]:
+def scored(
+    model: EntityModel, pending: Sequence[Window], check: Callable[[], None]
+) -> Iterator[tuple[Window, list[Floats]]]:
     """For each window the logits of its open mentions' candidates."""
     head, _ = model.module.heads[ENTITY_LOSS]
     for part in cut_by_tokens(pending, Window.size, model.tokens_per_batch):
+        check()
         sequences = [window.masked(model.mask_row) for window in part]
         batch = collate(sequences, max_mention_words=MAX_MENTION_POSITIONS, entities=True)
         batch.check(model.module.config)

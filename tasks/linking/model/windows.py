@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from tasks.io.windows import token_spans, windows
 from tasks.linking.candidates import NO_ROW, Candidate, LinkingExample
 from tasks.linking.model.entity_model import EntityModel
 
+MOST_INSIDE = 128  # mentions of a sequence in pretraining
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -96,7 +97,15 @@ def masked_mentions_of(
         for window in near:
             if window is own or each.tokens[1] <= window.end:
                 window.inside.append(each)
-    return masked, [window for window in found if window.own]
+    return masked, [part for window in found if window.own for part in parts_of(window)]
+
+
+def parts_of(window: Window) -> list[Window]:
+    """The window, or windows of its words for parts of its own mentions where more are inside than training saw."""
+    if len(window.inside) <= MOST_INSIDE:
+        return [window]
+    parts = [window.own[first : first + MOST_INSIDE] for first in range(0, len(window.own), MOST_INSIDE)]
+    return [replace(window, inside=part, own=part) for part in parts]
 
 
 def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -22,8 +23,15 @@ class LinkRequest:
     candidates: bool = False
 
 
-Link = Callable[[LinkRequest], list[Answer]]
-"""An answer to each of the documents. Raises: whatever goes wrong with one of them."""
+Check = Callable[[], None]
+"""Raises: Gone where nobody waits any more for what is computed."""
+Link = Callable[[LinkRequest, Check], list[Answer]]
+"""An answer to each of the documents, with a check between its parts. Raises: whatever goes wrong with one of them."""
+Asked = tuple[LinkRequest, Future[list[Answer]] | asyncio.Future[list[Answer]]]
+
+
+class Gone(Exception):
+    """Nobody waits any more for the answer to a request."""
 
 
 class Batches:
@@ -33,6 +41,11 @@ class Batches:
         """Compute with `link` so many documents at once, more only where a single request has them."""
         self.link, self.most = link, most
         self._waiting: asyncio.Queue[tuple[LinkRequest, asyncio.Future[list[Answer]]]] = asyncio.Queue()
+        self._began: float | None = None  # of the batch that is computed
+
+    def seconds(self) -> float:
+        """The time for which the present batch has been computed; 0 where there is none."""
+        return time.monotonic() - self._began if self._began is not None else 0.0
 
     async def ask(self, request: LinkRequest) -> list[Answer]:
         """The answers to a request. Raises: what `link` raises for it alone."""
@@ -52,8 +65,9 @@ class Batches:
                     following = self._waiting.get_nowait()
                     room -= len(following[0].records)
                     (batch if room >= 0 else kept).append(following)
-                requests = [request for request, _ in batch]
-                replies = await thread.run(partial(answers_of, self.link, requests))
+                self._began = time.monotonic()
+                replies = await thread.run(partial(answers_of, self.link, batch))
+                self._began = None
                 for (_, answers), reply in zip(batch, replies, strict=True):
                     if answers.done():  # nobody waits any more
                         continue
@@ -89,14 +103,24 @@ class Thread:
                 result.set_result(function())
 
 
-def answers_of(link: Link, requests: Sequence[LinkRequest]) -> list[list[Answer] | Exception]:
-    """The answers to each request; where all together cannot be answered, each is asked alone."""
+def answers_of(link: Link, asked: Sequence[Asked]) -> list[list[Answer] | Exception]:
+    """The answers to each request; where all together cannot be answered, each is asked alone.
+
+    So it is where one of them is not waited for any more: the others do not wait for what it takes.
+    """
+    requests = [request for request, _ in asked]
     records = [record for request in requests for record in request.records]
+
+    def check() -> None:
+        if any(answers.done() for _, answers in asked):
+            raise Gone
+
     try:
-        answers = iter(link(LinkRequest(records, any(each.candidates for each in requests))))
+        check()
+        answers = iter(link(LinkRequest(records, any(each.candidates for each in requests)), check))
     except Exception as error:  # whatever one request does to the model, the others are answered
-        if len(requests) > 1:
-            return [reply for each in requests for reply in answers_of(link, [each])]
+        if len(asked) > 1:
+            return [reply for each in asked for reply in answers_of(link, [each])]
         return [error]
     return [[shown(next(answers), each.candidates) for _ in each.records] for each in requests]
 

@@ -67,7 +67,7 @@ class Response(BaseModel):
 
 
 class Health(BaseModel):
-    """The table's language, dump and names, and the parts of the linker."""
+    """The table's language, dump and names, the parts of the linker, and how busy it is."""
 
     status: str
     language: str | None
@@ -76,6 +76,8 @@ class Health(BaseModel):
     model: bool
     contexts: bool
     ner: bool
+    waiting: int
+    busy_seconds: float
 
 
 class Problem(BaseModel):

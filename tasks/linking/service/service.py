@@ -12,32 +12,49 @@ import importlib.util
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tasks.io.arguments import positive
 from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.linker import Linker
-from tasks.linking.service.batching import Answer, Batches, LinkRequest
+from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest
 
 PORT = 8765
-MOST_BYTES, MOST_DOCUMENTS, MOST_REQUESTS = 1 << 20, 64, 64
+MOST_BYTES, MOST_DOCUMENTS = 1 << 20, 64
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
-READING = 20.0  # seconds that a request's body may take
+MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
 FIELDS = ("documents", "candidates")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a request's body, its documents and its seconds; of open requests; of documents computed at once."""
+    """Limits of a request and of all together.
+
+    Attributes:
+        bytes: of a request's body.
+        documents: of a request.
+        mentions: that a request's documents bring.
+        characters: of a request's texts in which a model of entity recognition finds names, which is slow.
+        reading: seconds that a body may take to come.
+        answering: seconds that an answer may take, waiting included.
+        bodies: that come at the same time.
+        requests: that wait for their answers.
+        at_once: documents that are computed together.
+    """
 
     bytes: int = MOST_BYTES
     documents: int = MOST_DOCUMENTS
-    requests: int = MOST_REQUESTS
+    mentions: int = 4096
+    characters: int = 6000
+    reading: float = 20.0
+    answering: float = 60.0
+    bodies: int = 256
+    requests: int = 64
     at_once: int = 256
-    reading: float = READING
 
 
 class Refused(Exception):
@@ -94,8 +111,8 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
 
     from tasks.linking.service import schema
 
-    batches = Batches(lambda request: link(linker, request), limits.at_once)
-    open_requests = 0
+    batches = Batches(partial(link, linker), limits.at_once)
+    bodies, waiting = Places(limits.bodies, "come in"), Places(limits.requests, "are being answered")
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -112,29 +129,29 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
 
     @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
     async def post_link(request: Request) -> JSONResponse:
-        nonlocal open_requests
-        if open_requests >= limits.requests:
-            raise Refused(503, f"{open_requests} requests are being answered; ask again later")
-        open_requests += 1
         try:
-            links = read_request(await body_of(request, limits), limits.documents)
-            answers = await batches.ask(links) if links.records else []
+            with bodies.taken():
+                body = await body_of(request, limits)
+            with waiting.taken():
+                links = read_request(body, limits, finds_names=linker.recognize is not None)
+                answers = await while_there(request, batches.ask(links), limits) if links.records else []
         except asyncio.CancelledError:
             raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
             raise Refused(400, str(error)) from None
-        finally:
-            open_requests -= 1
         documents = [{**each.values, **answer} for each, answer in zip(links.records, answers, strict=True)]
         return JSONResponse({"documents": documents})
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
     async def get_health() -> JSONResponse:
-        return JSONResponse(health(linker))
+        busy = {"waiting": waiting.used, "busy_seconds": round(batches.seconds(), 3)}
+        return JSONResponse({**health(linker), **busy})
 
     @app.exception_handler(Refused)
     async def refuse(_: Request, error: Refused) -> JSONResponse:
-        return JSONResponse({"error": error.reason}, error.status)
+        later = {"Retry-After": "1"} if error.status == 503 else None
+        return JSONResponse({"error": error.reason}, error.status, later)
 
     @app.exception_handler(HTTPException)
     async def not_there(_: Request, error: HTTPException) -> JSONResponse:
@@ -147,33 +164,74 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     return app
 
 
+@dataclass
+class Places:
+    """Places for requests, of which each is taken for a time."""
+
+    most: int
+    what: str
+    used: int = 0
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take a place. Raises: Refused where there is none."""
+        if self.used >= self.most:
+            raise Refused(503, f"{self.used} requests {self.what}; ask again later")
+        self.used += 1
+        try:
+            yield
+        finally:
+            self.used -= 1
+
+
+async def while_there(
+    request: Any, answers: Coroutine[Any, Any, list[Answer]], limits: Limits
+) -> list[Answer]:
+    """The answers, for as long as the client waits. Raises: Refused where it has gone, or waits too long."""
+    asked, gone = asyncio.ensure_future(answers), asyncio.ensure_future(request.receive())
+    try:
+        done, _ = await asyncio.wait({asked, gone}, timeout=limits.answering, return_when="FIRST_COMPLETED")
+        if asked in done:
+            return asked.result()
+        if gone in done:
+            raise Refused(400, "the client has gone")
+        raise Refused(
+            503, f"not answered within {limits.answering:g} seconds; send less at once, or ask again later"
+        )
+    finally:
+        asked.cancel()
+        gone.cancel()
+
+
 async def body_of(request: Any, limits: Limits) -> bytes:
-    """The body of a request, of which no more is read than is taken. Raises: Refused for a longer or a slower one."""
+    """The body of a request; of a longer one no more is kept. Raises: Refused for a longer or a slower one."""
     from starlette.requests import ClientDisconnect
 
-    too_long = Refused(413, f"the request has more than {limits.bytes:,} bytes; send fewer documents at once")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limits.bytes:
-        raise too_long
-    parts, room = [], limits.bytes
+    parts, size = [], 0
     try:
         async with asyncio.timeout(limits.reading):
             async for part in request.stream():
-                room -= len(part)
-                if room < 0:
-                    raise too_long
-                parts.append(part)
+                size += len(part)
+                if size <= limits.bytes:
+                    parts.append(part)
+                elif size > MOST_UNREAD:
+                    break
     except TimeoutError:
         raise Refused(
             408, f"the request was not there after {limits.reading:g} seconds; send it at once"
         ) from None
     except ClientDisconnect:
         raise Refused(400, "the request ended before its body") from None
+    if size > limits.bytes:
+        raise Refused(413, f"the request has more than {limits.bytes:,} bytes; send fewer documents at once")
     return b"".join(parts)
 
 
-def read_request(body: bytes, most: int) -> LinkRequest:
-    """The documents of a request. Raises: ValueError for what is none, Refused where there are too many."""
+def read_request(body: bytes, limits: Limits, *, finds_names: bool = False) -> LinkRequest:
+    """The documents of a request, with `finds_names` for a model of entity recognition.
+
+    Raises: ValueError for what is none, Refused where they are too much work.
+    """
     try:
         request = parse_line("request", body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -181,17 +239,24 @@ def read_request(body: bytes, most: int) -> LinkRequest:
     if unknown := sorted(request.values.keys() - {*FIELDS}):
         raise request.error(f"unknown field {unknown[0]!r}; wanted {' and '.join(FIELDS)}")
     records = children(request, "documents")
-    if len(records) > most:
-        raise Refused(413, f"request: {len(records):,} documents; wanted {most:,} at most")
-    for record in records:
-        read_document(record, 0)
+    sums = {"documents": len(records), "mentions": 0, "characters": 0}
+    for record in records if len(records) <= limits.documents else ():
+        document = read_document(record, 0)
+        spans = [(each.start, each.end) for each in document.mentions or ()]
+        if len(set(spans)) < len(spans):
+            raise record.error("mentions: has a span twice; wanted each once")
+        sums["mentions"] += len(spans)
+        sums["characters"] += len(document.text) if finds_names and document.mentions is None else 0
+    for what, count in sums.items():
+        if count > (most := getattr(limits, what)):
+            raise Refused(413, f"request: {count:,} {what}; wanted {most:,} at most")
     candidates = "candidates" in request.values and request.field("candidates", bool, "true or false")
     return LinkRequest(records, candidates)
 
 
-def link(linker: Linker, request: LinkRequest) -> list[Answer]:
+def link(linker: Linker, request: LinkRequest, check: Check) -> list[Answer]:
     """The links of documents."""
-    return replace(linker, shows_candidates=request.candidates).answer(request.records)
+    return replace(linker, shows_candidates=request.candidates, check=check).answer(request.records)
 
 
 def health(linker: Linker) -> dict[str, Any]:

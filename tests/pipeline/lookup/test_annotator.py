@@ -177,7 +177,7 @@ def test_the_vocabulary_has_to_be_the_tables(tmp_path: Path, table: Table) -> No
 
 
 def test_other_folders_are_refused(tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"nowhere/manifest\.json: not there"):
+    with pytest.raises(ValueError, match=r"nowhere: no such folder"):
         Annotator.open(tmp_path / "nowhere")
     (tmp_path / "mentions/pages.tries").unlink()
     with pytest.raises(ValueError, match=r"pages\.tries: missing, .* run BuildMentionTable again"):

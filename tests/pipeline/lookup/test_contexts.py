@@ -132,7 +132,7 @@ def test_another_stages_folder_has_no_contexts(pages: Pages, tmp_path: Path) -> 
     storage.write_manifest(str(tmp_path / "pages"), manifest)
     with pytest.raises(ValueError, match="made by ExtractPages; wanted the folder of BuildContexts"):
         ContextTable(str(tmp_path / "pages"))
-    with pytest.raises(ValueError, match=r"manifest\.json: not there; this is no finished stage's folder"):
+    with pytest.raises(ValueError, match=r"manifest\.json: not there; run the stage that makes it"):
         ContextTable(str(tmp_path))
     write_contexts(tmp_path, pages)
     (tmp_path / "contexts.arrow").write_bytes(b"")

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("parts", "message"),
     [
         ({"language": "en"}, "--language: only --ner DIR asks for sentences; give both"),
-        ({"mentions": "nowhere"}, "nowhere/manifest.json: not there"),
+        ({"mentions": "nowhere"}, "nowhere: no such folder"),
         ({"contexts": "others"}, "others: language de, but .*mentions has en; give the contexts of"),
         ({"contexts": "mentions"}, "made by BuildMentionTable; wanted the folder of BuildContexts"),
         ({"model": "nowhere"}, "nowhere: neither a folder of Pretrain nor a LUKE with"),

@@ -24,7 +24,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 9
+    VERSION = 10
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 

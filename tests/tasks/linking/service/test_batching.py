@@ -4,11 +4,12 @@ import asyncio
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 
 import pytest
 
 from tasks.io.records import Record
-from tasks.linking.service.batching import Answer, Batches, LinkRequest, answers_of
+from tasks.linking.service.batching import Answer, Batches, Check, Gone, LinkRequest, answers_of
 from tests.support import ROOT
 
 
@@ -19,10 +20,11 @@ class Linker:
         self.asked: list[list[str]] = []
         self.goes = threading.Event()
 
-    def __call__(self, request: LinkRequest) -> list[Answer]:
+    def __call__(self, request: LinkRequest, check: Check) -> list[Answer]:
         texts = [record.text("text") for record in request.records]
         self.asked.append(texts)
         self.goes.wait(10)
+        check()
         if "bad" in texts:
             raise KeyError("bad")
         more = {"candidates": []} if request.candidates else {}
@@ -81,10 +83,27 @@ def test_a_mistake_is_its_own_questions_alone() -> None:
 def test_candidates_are_shown_to_who_asked_for_them() -> None:
     linker = Linker()
     linker.goes.set()
-    shown, bare = answers_of(linker, [request("a", candidates=True), request("b")])
+    asked = [(each, Future[list[Answer]]()) for each in (request("a", candidates=True), request("b"))]
+    shown, bare = answers_of(linker, asked)
     assert shown == [{"mentions": [{"mention": "a", "candidates": []}]}]
     assert bare == [{"mentions": [{"mention": "b"}]}]
     assert linker.asked == [["a", "b"]]
+
+
+def test_what_nobody_waits_for_ends_between_its_parts() -> None:
+    """The others of its batch begin again without it."""
+    linker = Linker()
+    linker.goes.set()
+    asked = [(request(text), Future[list[Answer]]()) for text in "abc"]
+
+    def link(together: LinkRequest, check: Check) -> list[Answer]:
+        asked[1][1].cancel()
+        return linker(together, check)
+
+    first, gone, third = answers_of(link, asked)
+    assert (mentions(first), mentions(third)) == (["a"], ["c"])
+    assert isinstance(gone, Gone)
+    assert linker.asked == [["a", "b", "c"], ["a"], ["c"]]
 
 
 def test_who_waits_no_more_holds_nobody_up() -> None:

@@ -8,7 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -23,6 +26,7 @@ pytest.importorskip("httpx", reason="the service is asked with it")
 from starlette.testclient import TestClient
 
 from pipeline.lookup.annotator import Annotator
+from tasks.io.records import Record
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.linker import Linker
 from tasks.linking.service import service
@@ -31,7 +35,7 @@ from tests.support import ROOT
 from tests.support.asked import Linking
 from tests.support.mentions import DUMP
 
-LIMITS = Limits(bytes=2000, documents=3, requests=2)
+LIMITS = Limits(bytes=2000, documents=3, mentions=4, requests=2)
 TEXT = "Ann met Bob."
 
 
@@ -66,8 +70,9 @@ def test_documents_are_linked(client: TestClient, linker: Linker) -> None:
 def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
     assert client.get("/health").json() == {
         "status": "ok", "language": "en", "dump": [DUMP], "names": len(linker.finder.table), "model": False,
-        "contexts": False, "ner": False,
+        "contexts": False, "ner": False, "waiting": 0, "busy_seconds": 0.0,
     }  # fmt: skip
+    assert client.head("/health").status_code == 200
 
 
 DOCUMENTS = "request: documents"
@@ -93,6 +98,18 @@ DOCUMENTS = "request: documents"
             "request: \\ud83d is half of a surrogate pair, in documents[0].text; write both or leave it out",
         ),
         (b'{"documents": [{}, {}, {}, {}]}', 413, "request: 4 documents; wanted 3 at most"),
+        (
+            b'{"documents": [{"text": "Ann"}, {"text": "Ann", "mentions": [{"start": 0, "end": 3}, '
+            b'{"start": 0, "end": 2}, {"start": 0, "end": 3}]}]}',
+            400,
+            f"{DOCUMENTS}[1]: mentions: has a span twice; wanted each once",
+        ),
+        (
+            json.dumps({"documents": [{"text": "Anna", "mentions": [
+                {"start": start, "end": end} for start, end in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]]}]}).encode(),
+            413,
+            "request: 5 mentions; wanted 4 at most",
+        ),
         (b" " * 2001, 413, "the request has more than 2,000 bytes; send fewer documents at once"),
     ],
 )  # fmt: skip
@@ -136,10 +153,39 @@ def test_what_no_one_foresaw_shows_nothing_of_the_program(
 
 
 def test_too_many_requests_are_refused(linker: Linker) -> None:
-    with TestClient(make_app(linker, Limits(requests=0))) as client:
-        answer = client.post("/link", json={"documents": []})
-    assert answer.status_code == 503
-    assert answer.json() == {"error": "0 requests are being answered; ask again later"}
+    for limits, what in ((Limits(requests=0), "are being answered"), (Limits(bodies=0), "come in")):
+        with TestClient(make_app(linker, limits)) as client:
+            answer = client.post("/link", json={"documents": []})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.json() == {"error": f"0 requests {what}; ask again later"}
+
+
+def test_an_answer_that_takes_too_long_is_given_up(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is the work for it, and the next one is answered."""
+    ended = threading.Event()
+
+    def answer(self: Linker, records: Sequence[Record], own: object = ()) -> list[dict[str, Any]]:
+        try:
+            while records[0].values["text"] == "long":
+                self.check()
+                time.sleep(0.01)
+        finally:
+            ended.set()
+        return [{"mentions": []} for _ in records]
+
+    monkeypatch.setattr(Linker, "answer", answer)
+    with TestClient(make_app(linker, Limits(answering=0.2))) as client:
+        refused = client.post("/link", json={"documents": [{"text": "long"}]})
+        assert (refused.status_code, refused.json()["error"][:31]) == (503, "not answered within 0.2 seconds")
+        assert ended.wait(30)
+        assert client.post("/link", json={"documents": [{"text": "short"}]}).status_code == 200
+
+
+def test_texts_for_a_model_of_names_are_bounded(linker: Linker) -> None:
+    limits = Limits(characters=20)
+    with TestClient(make_app(replace(linker, recognize=lambda texts: [[] for _ in texts]), limits)) as client:
+        for text, status in ((TEXT, 200), (TEXT * 2, 413)):
+            assert client.post("/link", json={"documents": [{"text": text}]}).status_code == status
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     assert stages[-1].manifest().rows == everything.rows
     for values, said in (
         ({"contexts": str(mentions)}, r"contexts .*: made by BuildMentionTable; wanted the folder of"),
-        ({"contexts": "nowhere"}, r"contexts nowhere/manifest\.json: not there; this is no"),
+        ({"contexts": "nowhere"}, r"contexts nowhere: no such folder; run the stage"),
         ({"calibration": "nowhere"}, r"calibration nowhere: no such file; wanted one that calibrate"),
     ):
         with pytest.raises(ValueError, match=rf"^linking\.{said}"):
