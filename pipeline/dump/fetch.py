@@ -29,10 +29,12 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
     sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
     # Before the files are read: a change meanwhile is noticed by the next run.
     keep_locations(sources, folder)
-    indexes = []
+    indexes, truncated = list[str](), dict[str, str]()
     for source in sources:
         try:
-            indexes += check_part(source.location, folder, allow_truncated=allow_truncated)
+            made, problem = check_part(source.location, folder, allow_truncated=allow_truncated)
+            indexes += made
+            truncated |= {"truncated": problem} if problem else {}
         except ValueError:
             if remote:
                 os.remove(source.location)  # so that the next run downloads it anew
@@ -45,7 +47,7 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
     return storage.Result(
         tuple(storage.describe(folder, path) for path in [*fetched, *indexes]),
         rows={"files": len(parts), "bytes": sum(source.size or 0 for source in sources)},
-        facts={"parts": parts, "site": pages.read_site_info(sources[0].location).to_dict()},
+        facts={"parts": parts, "site": pages.read_site_info(sources[0].location).to_dict(), **truncated},
     )
 
 
@@ -88,9 +90,12 @@ def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
     return sources
 
 
-def check_part(path: str, folder: str, *, allow_truncated: bool) -> list[str]:
-    """Check that a file is complete; the index of a gzip file, which is read for that, if it is one."""
-    indexes = []
+def check_part(path: str, folder: str, *, allow_truncated: bool) -> tuple[list[str], str]:
+    """Check that a file is complete; what it lacks is an error, or is told.
+
+    Gives the index of a gzip file, which is read for that, if it is one.
+    """
+    indexes, problem = [], ""
     try:
         pages.read_site_info(path)
         if containers.detect_format(path) == "gz":
@@ -101,8 +106,9 @@ def check_part(path: str, folder: str, *, allow_truncated: bool) -> list[str]:
     except gzip_index.TruncatedDump as error:
         if not allow_truncated:
             raise
-        logger.warning("%s", error)
-    return indexes
+        problem = str(error)
+        logger.warning("%s", problem)
+    return indexes, problem
 
 
 def keep_locations(sources: list[Source], folder: str) -> None:

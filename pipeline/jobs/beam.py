@@ -5,6 +5,7 @@ started it.
 """
 
 import contextlib
+import ctypes
 import functools
 import gc
 import json
@@ -31,6 +32,7 @@ _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 
 _BEHIND_BLOCKS = 99_999  # number of an error that is no block's
+_PR_SET_PDEATHSIG = 1  # of Linux
 _loading = threading.Lock()
 
 
@@ -90,7 +92,8 @@ class RunBlock(beam.DoFn):
     def run(self, block: Block) -> storage.Result:
         """The work; the page that was being worked on stays known where something unexpected ends it."""
         job = self.load()
-        marker = PageMarker(page_path(self.folder, block.number), self.fatal_pages.get(str(block.number), ()))
+        fatal = {int(page): reason for page, reason in self.fatal_pages.get(str(block.number), {}).items()}
+        marker = PageMarker(page_path(self.folder, block.number), fatal)
         try:
             record = job(block, self.folder, marker)
         except (ValueError, OSError):
@@ -169,6 +172,9 @@ def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
 def main() -> None:
     """Run the job that the first line of standard input describes as JSON."""
     spec = json.loads(sys.stdin.readline())
+    if spec["processes"] == 1:
+        # A pattern at work in this very process lets no thread see that the parent has gone.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_follow_parent, daemon=True).start()
     threading.excepthook = _end_with_worker
     options, folder = spec["beam_options"], spec["folder"]

@@ -21,7 +21,7 @@ from pipeline.sequences.shards import (
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.blocks import Block, PageMarker, RunBlocks
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
@@ -67,11 +67,8 @@ def build(
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
 
     storage.log_failures(folder, result.files)
-    read, drops = result.facts.get("sentences_read", 0), result.drops
-    failed = {reason: count for reason, count in drops.items() if reason.startswith("pages:")}
-    check_pages(failed, pages, max_rejected)
-    lengths = {reason: drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
-    check_share("sentences", lengths, read, max_dropped, "sequences.max_dropped_sentences")
+    check_drops(result, pages, max_rejected, max_dropped)
+    read = result.facts.get("sentences_read", 0)
     if not result.rows.get(SEEN):
         held_out = result.rows.get(HELD_OUT)
         raise ValueError(
@@ -113,7 +110,18 @@ def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     return storage.describe(folder, STATISTICS)
 
 
-class SequenceBuilder:
+def check_drops(
+    made: storage.Result | storage.Manifest, pages: int, max_rejected: float, max_dropped: float
+) -> None:
+    """Raises: ValueError: more of these pages, or of their sentences, are dropped than may be."""
+    failed = {reason: count for reason, count in made.drops.items() if reason.startswith("pages:")}
+    check_pages(failed, pages, max_rejected)
+    lengths = {reason: made.drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
+    read = made.facts.get("sentences_read", 0)
+    check_share("sentences", lengths, read, max_dropped, "sequences.max_dropped_sentences")
+
+
+class SequenceBuilder(BlockJob):
     """The work on one block: writes its sequences; holds the tokenizer and the memory-mapped aliases."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -134,8 +142,8 @@ class SequenceBuilder:
                 for part, path in paths.items()
             }
             for page_id, paragraphs in read_paragraphs(block.path):
-                if not marker.begin(page_id):
-                    lost.append((page_id, "worker_died", "", ""))
+                if fatal := marker.begin(page_id):
+                    lost.append((page_id, fatal, "", ""))
                     continue
                 try:
                     sequences, page_drops, page_facts = self._build(paragraphs)

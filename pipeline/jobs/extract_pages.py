@@ -15,8 +15,8 @@ from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.blocks import Block, PageMarker, RunBlocks
-from pipeline.storage.failures import check_pages, list_reasons
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
+from pipeline.storage.failures import check_pages, list_reasons, reasons_of
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
@@ -56,21 +56,20 @@ def build(
     result = storage.merge_blocks(blocks)
     storage.log_failures(folder, result.files)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
-    rejected = {name.partition(":")[2]: drops[name] for name in drops if name.startswith("rejected:")}
     if not rows["pages"]:
-        reasons = f": {list_reasons(rejected)}" if rejected else ""
+        reasons = f": {list_reasons(rejected)}" if (rejected := reasons_of(result.drops)) else ""
         raise ValueError(
             f"--dump {dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "
             f"{drops['pages:other_namespace']:,} in other namespaces, {rows['rejected']:,} rejected{reasons}); "
             "wanted a dump of articles"
         )
-    check_pages(rejected, read, max_rejected)
+    check_pages(reasons_of(result.drops), read, max_rejected)
     if drops["pages:truncated"] or drops["dump:end_missing"]:
         logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])
     return result
 
 
-class PageExtractor:
+class PageExtractor(BlockJob):
     """The work on one block: writes the pages, paragraphs, redirects and rejected pages that begin in it.
 
     And what templates without a rule cost there, by their names.
@@ -103,10 +102,8 @@ class PageExtractor:
             for page in read_pages(
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
-                is_fatal = not marker.begin(page.page_id)
-                found = page_rows(
-                    page, self.site, self.profile, counts, failures, self.dumped, is_fatal=is_fatal
-                )
+                fatal = marker.begin(page.page_id)
+                found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, fatal=fatal)
                 for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":
@@ -131,14 +128,17 @@ def page_rows(
     failures: storage.Failures,
     dumped: DumpTemplates | None = None,
     *,
-    is_fatal: bool = False,
+    fatal: str = "",
 ) -> Rows:
-    """The rows that a page gives, by table ("paragraphs": one entry with all of them); a fatal one is rejected."""
+    """The rows that a page gives, by table ("paragraphs": one entry with all of them).
+
+    `fatal` is the reason for which it is rejected without a look at it, if there is one.
+    """
     if isinstance(page, Rejected):
         return {"rejected": [(page.page_id, page.title, page.reason, "", "")]}
     title = normalize_title(page.title, site)[0]
-    if is_fatal:
-        return {"rejected": [(page.page_id, title, "worker_died", "", "")]}
+    if fatal:
+        return {"rejected": [(page.page_id, title, fatal, "", "")]}
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}
     try:

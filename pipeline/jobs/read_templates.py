@@ -13,7 +13,7 @@ from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.storage.blocks import Block, PageMarker, RunBlocks
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold
@@ -62,7 +62,7 @@ def _write_bodies(tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter)
             number += len(batch)
 
 
-class TemplateReader:
+class TemplateReader(BlockJob):
     """The work on one block: writes the templates that begin in it."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ class TemplateReader:
             for page in read_pages(
                 block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE
             ):
-                row = template_row(page, self.site) if marker.begin(page.page_id) else "worker_died"
+                row = marker.begin(page.page_id) or template_row(page, self.site)
                 if isinstance(row, str):
                     counts[f"templates:{row}"] += 1
                 else:

@@ -2,28 +2,33 @@
 
 The job runs in a child process. The child ends when its parent does, so a stage that is killed leaves nobody
 behind; when the child or one of its workers dies, the blocks that were being worked on are run one by one, and a page
-that kills twice is left out. On another runner than the local one a block runs alone here, where its page kills
-nobody else's workers.
+that kills twice is left out. A page that takes too long ends the child, and so is such a page. On another runner than
+the local one a block runs alone here, where its page kills nobody else's workers.
 """
 
 import contextlib
 import errno
 import json
+import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import IO, Any
 
 from pipeline import storage
+from pipeline.storage import locks
 from pipeline.storage.blocks import Block, BlockJob, page_path
 
 MAX_ATTEMPTS = 3
 WORKER_DIED = 75  # exit status of a child that lost a worker
+DIED, TOO_SLOW = "worker_died", "too_slow"  # the reasons for which a page is left out
 _SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
 _DEATHS = re.compile(
@@ -65,7 +70,7 @@ def run_blocks(
         "beam_options": list(beam_options),
         "patience": patience,
     }
-    run = _Run(spec, progress)
+    run = _Run(spec, progress, job.page_seconds)
     attempts_without_progress = 0
     while missing := [block for block in blocks if block.number not in finished]:
         before = len(finished) + run.fatal_count
@@ -103,11 +108,12 @@ def _await_blocks(
 
 
 class _Run:
-    """Child processes that run blocks of one job; knows the pages that have killed one."""
+    """Child processes that run blocks of one job; knows the pages that have killed one, and why each is left out."""
 
-    def __init__(self, spec: dict[str, Any], progress: Callable[[int], None]) -> None:
-        self.spec, self.progress = spec, progress
-        self.fatal_pages: dict[int, list[int]] = {}
+    def __init__(self, spec: dict[str, Any], progress: Callable[[int], None], page_seconds: float) -> None:
+        self.spec, self.progress, self.page_seconds = spec, progress, page_seconds
+        self.fatal_pages: dict[int, dict[int, str]] = {}
+        self.reason = DIED  # for which the last child ended, if it did
 
     @property
     def fatal_count(self) -> int:
@@ -123,20 +129,41 @@ class _Run:
             "fatal_pages": self.fatal_pages,
             **changes,
         }
-        with tempfile.TemporaryFile() as log:
-            status = _run_child(spec, log, lambda: self.progress(_count_committed(folder)))
+        self.reason = DIED
+        for block in self.at_work(blocks):  # of the child before
+            os.remove(self._path(block))
+        markers = {os.path.basename(self._path(block)) for block in blocks}
+
+        def goes_on() -> bool:
+            self.progress(_count_committed(folder))
+            begun = []
+            for entry in os.scandir(storage.join(folder, storage.BLOCKS)):
+                if entry.name in markers:
+                    with contextlib.suppress(FileNotFoundError):  # its block has come to its end
+                        begun.append(entry.stat().st_mtime)
+            if not spec["beam_options"] and time.time() - min(begun, default=math.inf) > self.page_seconds:
+                self.reason = TOO_SLOW
+            return self.reason == DIED
+
+        temporary = storage.join(folder, storage.BLOCKS, "tmp")
+        shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
+        os.makedirs(temporary)
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+            log = stack.enter_context(tempfile.TemporaryFile(dir=temporary))
+            status = _run_child(spec, log, temporary, goes_on)
             return _has_ended_well(spec["job"][1], folder, status, log, lambda: self.pages(blocks))
 
     def isolate(self, block: Block) -> None:
         """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""
-        fatal_pages = self.fatal_pages.setdefault(block.number, [])
+        fatal_pages = self.fatal_pages.setdefault(block.number, {})
         suspect, strange = self._page(block), 0
         while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1, beam_options=[]):
             page = self._page(block)
             if page is None or page in fatal_pages:
                 return  # it dies elsewhere than in a page
             if page == suspect:
-                fatal_pages.append(page)
+                fatal_pages[page] = self.reason
             else:
                 suspect, strange = page, strange + 1
 
@@ -170,11 +197,18 @@ def _count_committed(folder: str) -> int:
     return sum(name.endswith(".json") for name in os.listdir(storage.join(folder, storage.BLOCKS)))
 
 
-def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], None]) -> int:
+def _run_child(spec: Mapping[str, Any], log: IO[bytes], temporary: str, goes_on: Callable[[], bool]) -> int:
+    """The status of the child, which writes its words into `log`; it is ended where it may not go on."""
     # A session of its own: Ctrl-C reaches the parent alone, which ends the child. Its standard input stays open
     # as long as the parent lives.
     child = subprocess.Popen(
-        _COMMAND, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        _COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "TMPDIR": temporary},
+        start_new_session=True,
+        pass_fds=locks.held,  # so that they are held for as long as anybody works
     )
     assert child.stdin is not None
     try:
@@ -184,7 +218,8 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], No
             try:
                 return child.wait(_POLL_SECONDS)
             except subprocess.TimeoutExpired:
-                on_poll()
+                if not goes_on():
+                    return -signal.SIGKILL
     except BrokenPipeError:
         return child.wait()
     finally:

@@ -13,7 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
 
 from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, write_bytes
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
@@ -52,18 +53,18 @@ def page_path(folder: str, number: int) -> str:
 class PageMarker:
     """Writes the id of the page that is being worked on into a file, so that a page which kills the worker is known.
 
-    Keeps out the fatal pages, which have killed one before.
+    Keeps out the fatal pages, which have killed one before: by their ids the reasons for which they are left out.
     """
 
-    def __init__(self, path: str, fatal_pages: Collection[int]) -> None:
-        self._fatal_pages = frozenset(fatal_pages)
+    def __init__(self, path: str, fatal_pages: Mapping[int, str] = MappingProxyType({})) -> None:
+        self._fatal_pages = fatal_pages
         self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
-    def begin(self, page_id: int) -> bool:
-        """Return whether the page may be worked on."""
+    def begin(self, page_id: int) -> str:
+        """Write down that the page is worked on now; gives the reason why it may not be, or nothing."""
         os.pwrite(self._file, b"%020d" % page_id, 0)
-        return page_id not in self._fatal_pages
+        return self._fatal_pages.get(page_id, "")
 
     def close(self) -> None:
         os.close(self._file)
@@ -75,8 +76,10 @@ class BlockJob(Protocol):
     """A stage's work, one block at a time.
 
     A process imports the class by its name and makes it from its arguments, which are JSON: heavy objects are loaded
-    there.
+    there. A page on which it works for more than `page_seconds` is left out.
     """
+
+    page_seconds: ClassVar[float] = 600.0
 
     def __init__(self, arguments: Mapping[str, Any]) -> None: ...
 

@@ -76,6 +76,11 @@ def check_pages(drops: Mapping[str, int], total: int, limit: float) -> None:
     check_share("pages", drops, total, limit, "corpus.max_rejected", free_share=0.25)
 
 
+def reasons_of(drops: Mapping[str, int]) -> dict[str, int]:
+    """The rows of the table `rejected`, by their reasons."""
+    return {name.partition(":")[2]: count for name, count in drops.items() if name.startswith("rejected:")}
+
+
 def list_reasons(drops: Mapping[str, int]) -> str:
     """Counts by reason, the commonest first: "12 broken_xml, 1 worker_died"."""
     ordered = sorted(drops.items(), key=lambda drop: (-drop[1], drop[0]))

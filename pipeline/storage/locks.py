@@ -18,6 +18,8 @@ logger = logging.getLogger("pipeline")
 
 # Set in the environment of a run that has a central scheduler, so that the processes that it starts have it, too.
 WAITS = "LUKE_WAITS_FOR_LOCKS"
+# The descriptors of the locks that this process holds, for the processes that it starts.
+held: list[int] = []
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -51,7 +53,11 @@ def hold(folder: str, *, reads: bool = False) -> Iterator[None]:
                 ) from None
             logger.info("%s: waits for another run", os.path.basename(folder))
             _flock(locks, lock, kind)
-        yield
+        held.append(lock.fileno())
+        try:
+            yield
+        finally:
+            held.remove(lock.fileno())
 
 
 def _flock(folder: str, file: IO[Any], kind: int) -> None:

@@ -68,9 +68,7 @@ def test_one_table_and_one_file(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, folder = str(DATA / "wiki-40.xml"), str(tmp_path)
     arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
-    record = PageExtractor(arguments)(
-        Block(0, path, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt", ())
-    )
+    record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
     storage.write_manifest(folder, storage.Manifest("ExtractPages", 1, {}, {}, record.files))
     row = max(
         storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"])

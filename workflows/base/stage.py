@@ -212,17 +212,26 @@ class Stage(Step):
         }
 
     def is_current(self) -> bool:
-        """Return whether the folder holds what this stage would write now."""
+        """Return whether the folder holds what this stage would write now.
+
+        Raises: ValueError: it was made within limits that were laxer than they are now.
+        """
         if not self.output().exists():
             return False
         try:
             manifest = self.manifest()
-            return all(getattr(manifest, name) == value for name, value in self.identity().items())
+            is_same = all(getattr(manifest, name) == value for name, value in self.identity().items())
         except (ValueError, FileNotFoundError) as problem:
             if str(problem) != self._problem:
                 self._problem = str(problem)
                 logger.warning("%s", problem)
             return False
+        if is_same:
+            self.check_limits(manifest)
+        return is_same
+
+    def check_limits(self, made: storage.Manifest) -> None:
+        """Check what was made against the limits of the run. Raises: ValueError: one is passed."""
 
     def is_done(self) -> bool:
         """Current, and nothing in it is to be tried again."""

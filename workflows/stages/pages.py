@@ -10,6 +10,8 @@ from typing import Any
 from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.download import Source, is_remote, is_wiki_name
+from pipeline.dump.gzip_index import TruncatedDump
+from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
@@ -67,6 +69,10 @@ class FetchDump(CorpusStage):
         return super().is_current() and (
             is_remote(self.corpus.dump) or fetch.is_unchanged(fetch.find_parts(self.corpus.dump), self.folder)
         )
+
+    def check_limits(self, made: storage.Manifest) -> None:
+        if "truncated" in made.facts and not self.corpus.allow_truncated:
+            raise TruncatedDump(made.facts["truncated"])
 
     def paths(self) -> list[str]:
         """The dump's files, in their order."""
@@ -138,6 +144,9 @@ class ExtractPages(DumpReader):
 
     def bytes_parameters(self) -> dict[str, Any]:
         return self.values("corpus", "profile", "block_size", "allow_truncated")
+
+    def check_limits(self, made: storage.Manifest) -> None:
+        check_pages(reasons_of(made.drops), made.facts["pages_read"], self.corpus.max_rejected)
 
     def check_needs(self) -> None:
         super().check_needs()

@@ -151,6 +151,12 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
             "sentence_splitter": splitter_identity(self.sequences.sentence_splitter),
         }
 
+    def check_limits(self, made: storage.Manifest) -> None:
+        from pipeline.jobs.build_sequences import check_drops
+
+        _, pages, _ = self.texts()
+        check_drops(made, pages, self.corpus.max_rejected, self.sequences.max_dropped_sentences)
+
     def work(self) -> Result:
         from pipeline.jobs import build_sequences
         from pipeline.lookup.entities import ALIASES, EntityVocab

@@ -108,13 +108,13 @@ def _lines_of(block: Block, name: str) -> Iterator[InputDocument]:
             stream.seek(block.start - 1)
             stream.readline()
         place = first = stream.tell()
-        lines = 0
+        lines, before = 0, -1
         while place < block.end and (line := stream.readline()):
             if text := line.removeprefix(b"" if place else _BOM).strip():
                 document = _of_line(text, name)
                 if document.reason:  # only then it matters which line of the file this is
-                    number = _count_lines(block.path, first) + lines + 1
-                    document = _of_line(text, f"{name}:{number}")
+                    before = _count_lines(block.path, first) if before < 0 else before
+                    document = _of_line(text, f"{name}:{before + lines + 1}")
                 yield document
             lines += 1
             place += len(line)

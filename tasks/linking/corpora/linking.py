@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pipeline import schemas, storage
-from pipeline.storage.blocks import Block, PageMarker, RunBlocks
-from pipeline.storage.failures import check_pages
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
+from pipeline.storage.failures import check_pages, reasons_of
 from tasks.io.records import Record
 from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
 from tasks.linking.open import LinkerSettings, open_linker
@@ -40,9 +40,7 @@ def build(
     paths = [storage.join(documents, name) for name in find_files(documents)]
     result = storage.merge_blocks(run(DocumentLinker, plan_blocks(paths, block_bytes), arguments))
     storage.log_failures(folder, result.files)
-    rejected = {
-        name.partition(":")[2]: count for name, count in result.drops.items() if name.startswith("rejected:")
-    }
+    rejected = reasons_of(result.drops)
     kept = result.rows.get("pages", 0)
     try:
         check_pages(rejected, kept + sum(rejected.values()), max_rejected)
@@ -82,8 +80,10 @@ def page_number(document: str) -> int:
     return -1 - (int.from_bytes(found, "big") >> 1)
 
 
-class DocumentLinker:
+class DocumentLinker(BlockJob):
     """The work on one block: writes the pages, paragraphs and rejected documents of it; holds the linker."""
+
+    page_seconds = 6 * 3600.0  # a model finds the names of a long document on processors
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.documents, settings = arguments["documents"], LinkerSettings(**arguments["settings"])
@@ -115,8 +115,8 @@ class DocumentLinker:
                     reject(0, each.id, each.reason, each.message, "")
                     continue
                 number = page_number(each.id)
-                if not marker.begin(number):
-                    reject(number, each.id, "worker_died", "", "")
+                if fatal := marker.begin(number):
+                    reject(number, each.id, fatal, "", "")
                     continue
                 try:
                     paragraphs, left_out = self._paragraphs(each.id, each.text)

@@ -24,7 +24,7 @@ SITE = read_site_info(DUMP)
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Result]:
     folder = str(tmp_path_factory.mktemp("pages"))
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt", ()))
+    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
 
 
 def pages() -> list[Page]:
@@ -72,7 +72,7 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
 
     monkeypatch.setattr(extract_pages, "extract", fail)
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    marker = PageMarker(str(tmp_path / "page.txt"), ())
+    marker = PageMarker(str(tmp_path / "page.txt"))
     record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), marker)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
     calls = rejected[0].pop("traceback").split("\n")
@@ -93,8 +93,8 @@ def test_rejected_pages_have_a_row() -> None:
 
 def test_fatal_pages_are_rejected() -> None:
     page = pages()[0]
-    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), is_fatal=True)
-    assert rows == {"rejected": [(page.page_id, page.title, "worker_died", "", "")]}
+    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), fatal="too_slow")
+    assert rows == {"rejected": [(page.page_id, page.title, "too_slow", "", "")]}
 
 
 def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:

@@ -92,7 +92,11 @@ def test_a_dump_that_says_no_namespaces_is_read_by_titles(tmp_path: Path) -> Non
 def test_a_template_that_killed_its_reader_is_left_out(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "dump.xml", "en")
     work = TemplateReader({"site": read_site_info(dump).to_dict(), "allow_truncated": False})
-    record = work(Block(0, dump, 0, 1 << 30), str(tmp_path), PageMarker(str(tmp_path / "page.txt"), (100,)))
+    record = work(
+        Block(0, dump, 0, 1 << 30),
+        str(tmp_path),
+        PageMarker(str(tmp_path / "page.txt"), {100: "worker_died"}),
+    )
     assert record.rows == {"templates": 1, "redirects": 2}
     reasons = {"not_simple": 3, "too_long": 1, "redirect_elsewhere": 1, "worker_died": 1}
     assert record.drops == {f"templates:{reason}": count for reason, count in reasons.items()} | {

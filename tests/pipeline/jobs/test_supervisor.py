@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -127,13 +128,25 @@ class KilledExtractor(PageExtractor):
     def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         rows_of = extract_pages.page_rows
 
-        def page_rows(page: Page, *arguments: Any, is_fatal: bool) -> Any:
-            if page.title in os.environ["KILLERS"].split() and not is_fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return rows_of(page, *arguments, is_fatal=is_fatal)
+        def page_rows(page: Page, *arguments: Any, fatal: str) -> Any:
+            if page.title in os.environ["KILLERS"].split() and not fatal:
+                self.meet()
+            return rows_of(page, *arguments, fatal=fatal)
 
         with mock.patch.object(extract_pages, "page_rows", page_rows):
             return super().__call__(block, folder, marker)
+
+    def meet(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class StuckExtractor(KilledExtractor):
+    """Never comes to the end of a pattern, which lets no other thread of its process work."""
+
+    page_seconds = 5.0
+
+    def meet(self) -> None:
+        re.match(r"(a|aa)+$", 1000 * "a" + "b")
 
 
 @pytest.fixture
@@ -144,19 +157,23 @@ def killers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_rejected_alone(
-    titles: list[str], records: dict[int, storage.Result], unbroken: dict[int, storage.Result], folder: Path
+    titles: list[str],
+    records: dict[int, storage.Result],
+    unbroken: dict[int, storage.Result],
+    folder: Path,
+    reason: str = "worker_died",
 ) -> None:
     rejected = [
         (row["title"], row["reason"])
         for number in sorted(records)
         for row in storage.read_rows(str(folder / f"rejected/{storage.block_name(number)}.parquet"))
     ]
-    assert rejected == [(title, "worker_died") for title in titles]
+    assert rejected == [(title, reason) for title in titles]
     untouched = [number for number, record in records.items() if not record.rows["rejected"]]
     assert len(untouched) >= len(unbroken) - len(titles)
     assert all(records[number] == unbroken[number] for number in untouched)
     assert sum(record.rows["pages"] for record in records.values()) == 106 - len(titles)
-    assert not list((folder / "blocks").glob("page-*"))
+    assert not [path for path in (folder / "blocks").iterdir() if not path.name.startswith("block-")]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -166,6 +183,31 @@ def test_a_page_that_kills_its_worker_is_rejected_alone(
     folder = tmp_path / "stage"
     records = extract(dump, folder, processes, job=KilledExtractor)
     assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_page_without_end_is_rejected_alone(
+    dump: Path, tmp_path: Path, killers: None, unbroken: dict[int, storage.Result], processes: int
+) -> None:
+    folder = tmp_path / "stage"
+    records = extract(dump, folder, processes, job=StuckExtractor)
+    assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder, "too_slow")
+
+
+def test_a_killed_job_leaves_no_page_without_end_behind(dump: Path, tmp_path: Path, killers: None) -> None:
+    """Even where the pattern is at work in the child's own process."""
+    program = (
+        "import sys; from pathlib import Path; from tests.pipeline.jobs.test_supervisor import *; "
+        "StuckExtractor.page_seconds = 1e9; extract(*map(Path, sys.argv[1:]), job=StuckExtractor)"
+    )
+    command = [sys.executable, "-c", program, str(dump), str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        wait_for(lambda: bool([*tmp_path.glob("blocks/page-*")]))
+        time.sleep(2)  # the first page that is met has no end
+        [child, *_] = descendants(process.pid)
+        process.kill()
+    psutil.wait_procs([child], timeout=PATIENCE)
+    assert not child.is_running()
 
 
 @pytest.fixture

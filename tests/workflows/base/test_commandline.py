@@ -152,6 +152,8 @@ def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
     manifest = json.loads(next((tmp_path / "work").glob("pages-*/manifest.json")).read_text())
     assert manifest["drops"]["pages:truncated"] == 1
     assert manifest["facts"]["pages_read"] > 10
+    strict = run_forked("ExtractPages", "--set", "corpus.allow_truncated=false", cwd=tmp_path)
+    assert "dump.xml: its end lacks </mediawiki>, so it was cut" in one_line(strict)
 
 
 @pytest.mark.parametrize("container", ["xml.bz2", "xml.gz"])
@@ -180,6 +182,9 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     )
     again = run_forked("ExtractPages", "--set", "corpus.max_rejected=0.5", cwd=tmp_path)
     assert again.returncode == 0, "the dump is remembered"
+    strict = run_forked("ExtractPages", "--set", "corpus.max_rejected=0.001", cwd=tmp_path)
+    assert one_line(strict).endswith(line.partition("20 of 44")[2]), "what passed a lax limit"
+    assert "pages" in manifests(tmp_path), "and stays for it"
 
 
 @pytest.mark.smoke

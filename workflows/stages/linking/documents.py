@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
 from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest, given_manifest
 from workflows.engines import beam
@@ -93,6 +94,10 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
                 f"linking.calibration {self.linking.calibration}: no such file; wanted one that calibrate wrote"
             )
         super().check()
+
+    def check_limits(self, made: storage.Manifest) -> None:
+        rejected = reasons_of(made.drops)
+        check_pages(rejected, made.rows["pages"] + sum(rejected.values()), self.corpus.max_rejected)
 
     def work(self) -> Result:
         from tasks.linking.corpora import linking

@@ -29,7 +29,7 @@ def linked(
     work = DocumentLinker(
         {"documents": str(documents.parent), "settings": asdict(replace(settings, **changes))}
     )
-    marker = PageMarker(str(folder / "page"), ())
+    marker = PageMarker(str(folder / "page"))
     result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), marker)
     marker.close()
     torch.set_num_threads(threads)

@@ -82,7 +82,7 @@ class Here:
     ) -> dict[int, storage.Result]:
         work, found = self.maker(arguments), {}
         for block in random.sample(list(blocks), len(blocks)):
-            marker = PageMarker(str(self.folder / "page"), ())
+            marker = PageMarker(str(self.folder / "page"))
             found[block.number] = work(block, str(self.folder), marker)
             marker.close()
         return found
