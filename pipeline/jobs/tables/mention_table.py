@@ -1,5 +1,6 @@
 """BuildMentionTable: every anchor text with its targets and how common they are; names by page; targets by title."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,6 +26,8 @@ from pipeline.jobs.tables.occurrences import (
 from pipeline.lookup import mentions, names, page_names, targets
 from pipeline.lookup.entities import EntityVocab
 
+logger = logging.getLogger("pipeline")
+
 _KEYS = "names"  # what is counted, in files beside the tables until they are written
 _COUNTS = f"{_KEYS}.counts"
 MAX_CHARACTERS = 100  # of a mention
@@ -45,7 +48,12 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     links = select_mentions(links, profile)
 
     anchors = keep(count_anchors(links))
-    longest = write_names(anchors, job.folder)
+    longest, same_key = write_names(anchors, job.folder)
+    if same_key:
+        logger.warning(
+            "left out, since they are made to be taken for each other: %s", ", ".join(map(ascii, same_key))
+        )
+        anchors, links = (table.where(~F.col("mention").isin(same_key)) for table in (anchors, links))
     count_names(job.session, job.paths("ExtractPages", "paragraphs/"), job.folder, profile)
     entities = entity_titles(job.read("BuildEntityVocab", "entity_vocab.parquet"), pages)
     table = mention_table(with_occurrences(anchors, job.folder), entities)
@@ -83,9 +91,10 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
     titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
-        # Too long for a mention.
+        # Too long for a mention, or of a name that is left out.
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
         - storage.sum_column(mention_files, "link_count"),
+        "names:same_key": len(same_key),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
     }
     vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
@@ -120,14 +129,27 @@ def count_anchors(links: DataFrame) -> DataFrame:
 # Occurrences
 
 
-def write_names(anchors: DataFrame, folder: str) -> int:
-    """Write the set of mentions, which every worker maps; returns the characters of the longest."""
+def write_names(anchors: DataFrame, folder: str) -> tuple[int, list[str]]:
+    """Write the set of mentions, which every worker maps.
+
+    Gives the characters of the longest, and the mentions that are left out, as others have their keys.
+    """
     found = keep(anchors.select("mention").distinct())
     count, longest = found.agg(F.count(F.lit(1)), F.max(F.length("mention"))).collect()[0]
-    rows = (row["mention"] for row in found.toLocalIterator())
-    write_keys(storage.join(folder, _KEYS), iter(lambda: list(islice(rows, _AT_ONCE)), []), count)
+
+    def batches() -> Iterator[list[str]]:
+        rows = (row["mention"] for row in found.toLocalIterator())
+        return iter(lambda: list(islice(rows, _AT_ONCE)), [])
+
+    same = write_keys(storage.join(folder, _KEYS), batches(), count)
+    left_out = [
+        name
+        for batch in (batches() if len(same) else ())
+        for name, key in zip(batch, keys_of(batch), strict=True)
+        if key in same
+    ]
     found.unpersist()
-    return int(longest or 0)
+    return int(longest or 0), sorted(left_out)
 
 
 def count_names(session: SparkSession, paths: Sequence[str], folder: str, profile: str) -> None:

@@ -7,8 +7,9 @@ and a table that says of most other keys that no name has them, and that no name
 In "New York!" words and signs begin or end at 0, 3, 4, 8 and 9. With the names "New York" and "York", these spans are
 looked up: 0-3, 0-4 and 0-8, as long as a name can go on, and 4-8 and 8-9.
 
-Two different texts have the same key with a probability of 2^-64. In the whole English Wikipedia one occurrence is
-counted wrongly with a probability of about 1 %.
+Two different texts have the same key by chance with a probability of 2^-64. In the whole English Wikipedia one
+occurrence is counted wrongly with a probability of about 1 %. Names that somebody made so that they have one key are
+told, and left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -77,10 +78,10 @@ class NameKeys:
         return np.where(self.keys[rows] == keys, rows, -1)
 
 
-def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
-    """Write the files of `NameKeys`: `path`.keys and `path`.table.
+def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> Keys:
+    """Write the files of `NameKeys`, `path`.keys and `path`.table; gives the keys that several names have.
 
-    No batch is empty, and each name is there once. Raises: ValueError: two names have the same key.
+    No batch is empty, and each name is there once. Keys of several names are in no file.
     """
     keys, filled = np.empty(count, np.uint64), 0
     table = np.zeros(1 << (62 - int(_shift(count))), np.uint8)
@@ -93,12 +94,11 @@ def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> None:
             slots = found >> _shift(count)
             bits = np.uint8(bit) << ((slots & np.uint64(3)) * np.uint64(2)).astype(np.uint8)
             np.bitwise_or.at(table, slots >> np.uint64(2), bits)
-    keys.sort()
-    if filled != count or (keys[1:] == keys[:-1]).any():
-        raise ValueError(f"{path}: two of {count:,} names have the same key")
-    for name, array in (("keys", keys), ("table", table)):
+    once, counts = np.unique(keys[:filled], return_counts=True)
+    for name, array in (("keys", once[counts == 1]), ("table", table)):
         with storage.atomic_output(f"{path}.{name}") as stream:
             np.save(stream, array)
+    return once[counts > 1]
 
 
 def _shift(names: int) -> np.uint64:

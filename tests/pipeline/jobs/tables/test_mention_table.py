@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.jobs.tables import mention_table
+from tests.pipeline.jobs.tables.test_occurrences import one_key
 
 pytestmark = pytest.mark.slow
 
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.slow
 def count_mentions(tables: dict[str, Any], path: Path, profile: str) -> list[Any]:
     """The rows of the mention table; (mention, title) stands once."""
     anchors = mention_table.count_anchors(mention_table.select_mentions(tables["links"], profile))
-    longest = mention_table.write_names(anchors, str(path))
+    longest, left_out = mention_table.write_names(anchors, str(path))
+    assert left_out == []
     mention_table.count_names(anchors.sparkSession, [tables["paragraphs"]], str(path), profile)
     counted = mention_table.with_occurrences(anchors, str(path))
     rows = mention_table.mention_table(counted, tables["entities"]).collect()
@@ -42,6 +44,13 @@ def test_long_mentions_are_left_out(
 ) -> None:
     monkeypatch.setattr(mention_table, "MAX_CHARACTERS", 3)
     assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed")} == {"ape", "Ape", "日本"}
+
+
+def test_names_made_to_have_one_key_are_named(tables: dict[str, Any], tmp_path: Path) -> None:
+    made = one_key("\ubf05\U00017826", 128)
+    rows = [(name,) for name in [*made, "ape"]]
+    anchors = tables["links"].sparkSession.createDataFrame(rows, "mention string")
+    assert mention_table.write_names(anchors, str(tmp_path)) == (128, sorted(made))
 
 
 def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Path) -> None:

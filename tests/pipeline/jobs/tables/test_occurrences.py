@@ -81,9 +81,22 @@ def test_every_character_is_what_it_is_to_words() -> None:
         )
 
 
-def test_names_with_one_key_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="two of 2 names have the same key"):
-        names_of(tmp_path, "ape", "ape")
+def one_key(letters: str, size: int) -> list[str]:
+    """Two texts with one key: the Thue-Morse word of the letters, and the one with the letters exchanged."""
+    ones = [number.bit_count() % 2 for number in range(size)]
+    return ["".join(letters[one ^ turned] for one in ones) for turned in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("letters", "size"), [("ab", 1024), ("\u331f\U000372c0", 64), ("\ubf05\U00017826", 128)]
+)
+def test_names_made_to_have_one_key_are_told_and_not_found(tmp_path: Path, letters: str, size: int) -> None:
+    made = one_key(letters, size)
+    assert len(set(keys_of(made).tolist())) == 1
+    same = write_keys(str(tmp_path / "names"), [[*made, "ape"]], 3)
+    assert same.tolist() == keys_of(made[:1]).tolist()
+    known = NameKeys(str(tmp_path / "names"))
+    assert known.rows(keys_of([*made, "ape"])).tolist() == [-1, -1, 0]
 
 
 def test_no_name_is_found_among_none(tmp_path: Path) -> None:
