@@ -30,35 +30,5 @@ from workflows.stages.tables import (
 )
 from workflows.stages.tuning import Tune, TunedFineTune
 
-__all__ = [
-    "BuildContexts",
-    "BuildDocuments",
-    "BuildEntityVocab",
-    "BuildLinkedSentences",
-    "BuildMentionTable",
-    "BuildSequences",
-    "EvaluateLinking",
-    "ExportHuggingFace",
-    "ExtractPages",
-    "FetchDump",
-    "FetchQids",
-    "FineTune",
-    "FineTuneGrid",
-    "LinkDocuments",
-    "Plan",
-    "Pretrain",
-    "PretrainRoberta",
-    "ReadTemplates",
-    "Report",
-    "ResolveLinks",
-    "ResolveRedirects",
-    "Run",
-    "RunAll",
-    "RunExperiments",
-    "TrainTokenizer",
-    "Tune",
-    "TunedFineTune",
-]
-
 if commandline.is_luigi_command():
     commandline.prepare(commandline.luigis_arguments())
