@@ -199,10 +199,8 @@ def _write_candidates(
     )
     number = 0
     while batch := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
-        columns = zip(*batch, strict=True)
-        fields = zip(columns, schemas.CANDIDATES.schema, strict=True)
-        arrays = [storage.to_array(column, field.type) for column, field in fields]
-        writer.write_batch(pa.record_batch(arrays, schema=schemas.CANDIDATES.schema))
+        columns = list(zip(*batch, strict=True))
+        writer.write_batch(pa.record_batch(columns, schema=schemas.CANDIDATES.schema))
         for row in batch:
             yield row[0], number
             number += 1

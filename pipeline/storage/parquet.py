@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.storage.arrow import to_array
 from pipeline.storage.files import atomic_output
 
 ROW_GROUP_ROWS = 8192
@@ -24,7 +23,7 @@ def parquet_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
 class ParquetRows:
     """Collects rows and writes them in row groups of a fixed size: equal rows give equal bytes however they come.
 
-    A row is a sequence in the order of the schema's fields; so is a struct.
+    A row is a sequence in the order of the schema's fields; a struct is a tuple.
     """
 
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
@@ -49,8 +48,7 @@ class ParquetRows:
     def to_table(self, rows: Sequence[Any]) -> pa.Table:
         """These as a table of the schema."""
         columns = zip(*rows, strict=True) if rows else repeat((), len(self.schema))
-        arrays = [to_array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self.schema)
+        return pa.table(list(columns), schema=self.schema)
 
     def _flush(self) -> None:
         table = pa.concat_tables([self._rest, self.to_table(self._pending)]).combine_chunks()
