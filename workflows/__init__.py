@@ -13,7 +13,7 @@ from workflows.base import commandline
 from workflows.planning.plan import Plan
 from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
-from workflows.stages.fine_tuning import FineTune
+from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
 from workflows.stages.linking.documents import BuildDocuments, BuildLinkedSentences, LinkDocuments
 from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
@@ -27,7 +27,6 @@ from workflows.stages.tables import (
     ResolveLinks,
     ResolveRedirects,
 )
-from workflows.stages.tuning import Tune, TunedFineTune
 
 if commandline.is_luigi_command():
     commandline.prepare(commandline.luigis_arguments())

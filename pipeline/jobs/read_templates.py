@@ -45,8 +45,7 @@ def build(
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
-    tables = [storage.join(folder, entry.path) for entry in result.files]
-    lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, _batches(tables))
+    lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, _batches(result.paths(folder)))
     return replace(result, files=(*result.files, *lookup))
 
 

@@ -42,7 +42,6 @@ class Targets:
         """
         self._folder = folder
         self._numbers = TextMap(storage.join(folder, NUMBERS))
-        self._alike: TextMap | None = None
         batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
         self._columns = [batch.columns for batch in batches]
         self._qids = [batch.column("qid") for batch in batches]
@@ -79,10 +78,12 @@ class Targets:
         order = np.argsort(all_numbers, kind="stable")
         return all_numbers[order], all_rows[order]
 
+    @cached_property
+    def _alike(self) -> TextMap:
+        return TextMap(storage.join(self._folder, ALIKE))
+
     def alike(self, title: str) -> list[Target]:
         """The targets of titles and redirects that differ in case, accents, punctuation and blanks at most."""
-        if self._alike is None:
-            self._alike = TextMap(storage.join(self._folder, ALIKE))
         return [self._row(number) for number in dict.fromkeys(alike(self._alike, title))]
 
     def entities(self) -> list[tuple[int, str]]:

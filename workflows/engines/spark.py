@@ -44,7 +44,7 @@ def check_spark(stage: Step) -> None:
         check_reachable(f"--spark-master {stage.settings.machine.spark_master}", *addresses)
     from pipeline.jobs import spark_session
 
-    for key, value in users_wish(stage).items():
+    for key, value in stage.settings.machine.spark_conf.items():
         if key in _BY_FLAG:
             raise ValueError(f"machine.spark_conf {key}={value}: {_BY_FLAG[key]} sets it")
         if key in spark_session.FIXED:
@@ -55,11 +55,6 @@ def check_spark(stage: Step) -> None:
         raise ValueError(
             f"machine.scratch {root}: Spark would end the name at the comma; give another folder"
         )
-
-
-def users_wish(stage: Step) -> dict[str, str]:
-    """The settings of Spark that the run has."""
-    return dict(stage.settings.machine.spark_conf)
 
 
 def scratch_root(stage: Step) -> str:
@@ -92,7 +87,7 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
         return session
     master = stage.settings.machine.spark_master or f"local[{stage.processes}]"
     heap = heap_bytes(dump_bytes)
-    wanted = users_wish(stage)
+    wanted = dict(stage.settings.machine.spark_conf)
     defaults: dict[str, str] = {}
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}

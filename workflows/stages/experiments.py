@@ -12,11 +12,10 @@ from model.pretraining.configuration import values_text
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.fine_tuning import FineTune, FineTuningStage
+from workflows.stages.fine_tuning import FineTune, FineTuningStage, Tune, TunedFineTune
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import PretrainingStage, TorchStage
 from workflows.stages.task_stage import Missing, TaskStage
-from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"
 NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
