@@ -74,11 +74,6 @@ def heap_bytes(dump_bytes: int) -> int:
     return max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
 
 
-def is_small(dump_bytes: int) -> bool:
-    """Whether Java is to begin quickly instead of working fast."""
-    return _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
-
-
 def session_of(stage: Step, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark_session
@@ -104,7 +99,10 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     with ThreadPoolExecutor(1) as thread:
         try:
             start = functools.partial(
-                spark_session.session, defaults=defaults, wanted=wanted, is_short=is_small(dump_bytes)
+                spark_session.session,
+                defaults=defaults,
+                wanted=wanted,
+                is_short=_HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP,
             )
             return thread.submit(start, master, heap).result()
         except Exception as error:
