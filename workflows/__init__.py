@@ -13,10 +13,9 @@ from workflows.base import commandline
 from workflows.planning.plan import Plan
 from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
-from workflows.stages.fine_tuning import FineTune
-from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
+from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
+from workflows.stages.linking.documents import BuildDocuments, BuildLinkedSentences, LinkDocuments
 from workflows.stages.linking.evaluation import EvaluateLinking
-from workflows.stages.linking.sentences import BuildLinkedSentences
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
@@ -28,37 +27,6 @@ from workflows.stages.tables import (
     ResolveLinks,
     ResolveRedirects,
 )
-from workflows.stages.tuning import Tune, TunedFineTune
-
-__all__ = [
-    "BuildContexts",
-    "BuildDocuments",
-    "BuildEntityVocab",
-    "BuildLinkedSentences",
-    "BuildMentionTable",
-    "BuildSequences",
-    "EvaluateLinking",
-    "ExportHuggingFace",
-    "ExtractPages",
-    "FetchDump",
-    "FetchQids",
-    "FineTune",
-    "FineTuneGrid",
-    "LinkDocuments",
-    "Plan",
-    "Pretrain",
-    "PretrainRoberta",
-    "ReadTemplates",
-    "Report",
-    "ResolveLinks",
-    "ResolveRedirects",
-    "Run",
-    "RunAll",
-    "RunExperiments",
-    "TrainTokenizer",
-    "Tune",
-    "TunedFineTune",
-]
 
 if commandline.is_luigi_command():
     commandline.prepare(commandline.luigis_arguments())

@@ -98,13 +98,7 @@ def build(
 
 def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     """Write sizes and counts of both parts, and the drops."""
-    paths = {
-        part: [
-            storage.join(folder, entry.path) for entry in result.files if entry.path.startswith(f"{part}/")
-        ]
-        for part in PARTS
-    }
-    statistics = {part: describe_sequences(found) for part, found in paths.items()}
+    statistics = {part: describe_sequences(result.paths(folder, f"{part}/")) for part in PARTS}
     text = json.dumps({**statistics, "drops": result.drops}, sort_keys=True, indent=1)
     storage.write_bytes(storage.join(folder, STATISTICS), text.encode() + b"\n")
     return storage.describe(folder, STATISTICS)

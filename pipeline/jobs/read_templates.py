@@ -14,7 +14,7 @@ from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
-from pipeline.storage.tries import TextMap, write_numbers
+from pipeline.storage.tries import TextMap, write_numbered
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold
 
@@ -45,21 +45,15 @@ def build(
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
-    with storage.arrow_writer(storage.join(folder, BODIES), _SCHEMA) as writer:
-        tables = [storage.join(folder, entry.path) for entry in result.files]
-        count = write_numbers(storage.join(folder, LOOKUP), _write_bodies(tables, writer))
-    lookup = [storage.describe(folder, name, count) for name in (BODIES, LOOKUP)]
+    lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, _batches(result.paths(folder)))
     return replace(result, files=(*result.files, *lookup))
 
 
-def _write_bodies(tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
-    """Write the rows of all blocks; gives each name with its row's number."""
-    number = 0
+def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
+    """Yield the rows of all blocks, and their names."""
     for path in tables:
         for batch in storage.read_batches(path, rows=_ROWS_PER_BATCH):
-            writer.write_batch(batch)
-            yield from zip(batch.column(0).to_pylist(), range(number, number + len(batch)), strict=True)
-            number += len(batch)
+            yield batch.column(0).to_pylist(), batch
 
 
 class TemplateReader(BlockJob):

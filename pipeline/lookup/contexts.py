@@ -7,7 +7,7 @@ order, with the words by their numbers, which are their rows in `words.arrow`.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import tokens
-from pipeline.lookup.title_vectors import VECTORS, TitleVectors, coherence
-from pipeline.storage.tries import TextMap, write_numbers
+from pipeline.lookup.title_vectors import TitleVectors, coherence
+from pipeline.storage.tries import TextMap, write_numbered
 
 TABLE = "contexts"
 WORDS, WORD_NUMBERS = "words.arrow", "words.tries"
@@ -96,13 +96,8 @@ class ContextTable:
 
     def __init__(self, folder: str) -> None:
         """Open the folder of the stage BuildContexts. Raises: ValueError: it is no such folder, or not complete."""
-        manifest = storage.read_manifest(folder, "BuildContexts")
-        if not manifest.paths(folder, VECTORS):
-            raise ValueError(
-                f"{folder}: made by an earlier version, without {VECTORS}; run BuildContexts again"
-            )
-        self.folder, self.manifest = folder, manifest
-        self._total: int = manifest.facts["paragraphs"]
+        self.folder, self.manifest = folder, storage.read_manifest(folder, "BuildContexts")
+        self._total: int = self.manifest.facts["paragraphs"]
         self._words = Words(folder)
         self._rows = TextMap(storage.join(folder, TITLE_NUMBERS))
         self._row = lru_cache(_TEXTS_AT_HAND)(self._rows.get)
@@ -186,18 +181,14 @@ def _bounds(batches: Sequence[pa.RecordBatch]) -> Integers:
 
 def write_words(folder: str, words: Iterable[tuple[str, int]]) -> list[storage.FileEntry]:
     """Write words, and how many paragraphs have each; both in the words' order."""
+    schema, waiting = schemas.WORDS.schema, iter(words)
 
-    def rows(writer: pa.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
-        number, waiting = 0, iter(words)
+    def batches() -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
         while some := list(islice(waiting, _ROWS_PER_BATCH)):
-            columns = zip(zip(*some, strict=True), schemas.WORDS.schema.types, strict=True)
-            arrays = [pa.array(values, kind) for values, kind in columns]
-            writer.write_batch(pa.record_batch(arrays, schema=schemas.WORDS.schema))
-            for word, _ in some:
-                yield word, number
-                number += 1
+            columns = list(zip(*some, strict=True))
+            yield columns[0], pa.record_batch(columns, schema=schema)
 
-    return _write(folder, WORDS, schemas.WORDS.schema, WORD_NUMBERS, rows)
+    return write_numbered(folder, WORDS, schema, WORD_NUMBERS, batches())
 
 
 def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
@@ -205,10 +196,9 @@ def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry
 
     Rows are numbered in the order of `tables`; no title is there twice.
     """
-    words = Words(folder)
+    words, schema = Words(folder), schemas.CONTEXT_ROWS.schema
 
-    def rows(writer: pa.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
-        number = 0
+    def batches() -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
         for batch in chain.from_iterable(storage.read_batches(path, rows=_ROWS_PER_BATCH) for path in tables):
             titles, named, weights = batch.columns
             coded = named.flatten().dictionary_encode()
@@ -217,25 +207,9 @@ def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry
             lists = [
                 pa.ListArray.from_arrays(offsets, values, type=field.type)
                 for values, field in zip(
-                    (numbers.take(coded.indices), weights.flatten()), schemas.CONTEXT_ROWS.schema, strict=True
+                    (numbers.take(coded.indices), weights.flatten()), schema, strict=True
                 )
             ]
-            writer.write_batch(pa.record_batch(lists, schema=schemas.CONTEXT_ROWS.schema))
-            for title in titles.to_pylist():
-                yield title, number
-                number += 1
+            yield titles.to_pylist(), pa.record_batch(lists, schema=schema)
 
-    return _write(folder, CONTEXTS, schemas.CONTEXT_ROWS.schema, TITLE_NUMBERS, rows)
-
-
-def _write(
-    folder: str,
-    table: str,
-    schema: pa.Schema,
-    numbers: str,
-    rows: Callable[[pa.RecordBatchStreamWriter], Iterator[tuple[str, int]]],
-) -> list[storage.FileEntry]:
-    """Write a table, and beside it the numbers of its rows; `rows` writes it and gives each text with its number."""
-    with storage.arrow_writer(storage.join(folder, table), schema) as writer:
-        count = write_numbers(storage.join(folder, numbers), rows(writer))
-    return [storage.describe(folder, name, count) for name in (table, numbers)]
+    return write_numbered(folder, CONTEXTS, schema, TITLE_NUMBERS, batches())

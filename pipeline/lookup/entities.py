@@ -156,8 +156,7 @@ def _check(path: str, entries: list[Entry]) -> None:
 
 def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
     for row in storage.read_rows(path, schemas.ENTITIES.schema.names):
-        # Earlier versions wrote no QIDs.
-        yield row["entity_id"], row["title"], row["link_count"], row["page_id"], row.get("qid")
+        yield row["entity_id"], row["title"], row["link_count"], row["page_id"], row["qid"]
 
 
 def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:

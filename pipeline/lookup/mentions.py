@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 from pipeline import schemas, storage
 from pipeline.lookup.names import alike, compose_in_place, fold_in_place, longest_names, write_alike
 from pipeline.lookup.page_names import PageNames
-from pipeline.lookup.targets import NUMBERS as TARGETS
 from pipeline.lookup.targets import Targets
-from pipeline.storage.tries import TextMap, write_numbers
+from pipeline.storage.tries import TextMap, write_numbered
 
 LOOKUP = "lookup.tries"
 ALIKE = "alike.tries"
@@ -88,16 +87,7 @@ class MentionTable:
 
     @cached_property
     def targets(self) -> Targets:
-        """Return what names can lead to: every page, and every title that is linked.
-
-        Raises:
-            ValueError: the folder has none, since an earlier version of the stage wrote it.
-        """
-        if not any(entry.path == TARGETS for entry in self.manifest.files):
-            raise ValueError(
-                f"{self.folder}: has no {TARGETS}, for version {self.manifest.version} of BuildMentionTable wrote it; "
-                "run the stage again"
-            )
+        """What names can lead to: every page, and every title that is linked."""
         return Targets(self.folder)
 
     def prefixes(self, text: str) -> list[str]:
@@ -177,9 +167,8 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
 
     Each file is in the order of mentions and titles, and has all rows of its mentions.
     """
-    with storage.arrow_writer(storage.join(folder, CANDIDATES), schemas.CANDIDATES.schema) as writer:
-        count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
-    written = [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
+    schema = schemas.CANDIDATES.schema
+    written = write_numbered(folder, CANDIDATES, schema, LOOKUP, _candidate_batches(tables))
     rows = ((name, number) for number, name in enumerate(_names(folder)))
     return [*written, storage.describe(folder, ALIKE, write_alike(storage.join(folder, ALIKE), rows))]
 
@@ -189,23 +178,15 @@ def _names(folder: str) -> Iterator[str]:
         yield from batch.column(0).to_pylist()
 
 
-def _write_candidates(
-    tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter
-) -> Iterator[tuple[str, int]]:
-    """Write a row for each mention; gives each mention with its row's number."""
+def _candidate_batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
+    """Yield a row for each mention, some at a time, and the mentions."""
     rows = itertools.chain.from_iterable(map(storage.read_rows, tables))
     mentions = (
         _candidates_row(group) for _, group in itertools.groupby(rows, key=lambda row: row["mention"])
     )
-    number = 0
-    while batch := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
-        columns = zip(*batch, strict=True)
-        fields = zip(columns, schemas.CANDIDATES.schema, strict=True)
-        arrays = [storage.to_array(column, field.type) for column, field in fields]
-        writer.write_batch(pa.record_batch(arrays, schema=schemas.CANDIDATES.schema))
-        for row in batch:
-            yield row[0], number
-            number += 1
+    while some := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
+        columns = list(zip(*some, strict=True))
+        yield columns[0], pa.record_batch(columns, schema=schemas.CANDIDATES.schema)
 
 
 def _candidates_row(group: Iterator[dict[str, Any]]) -> tuple[Any, ...]:

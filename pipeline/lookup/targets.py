@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from pipeline import schemas, storage
 from pipeline.lookup.entities import alias_rows
 from pipeline.lookup.names import alike, write_alike
-from pipeline.storage.tries import TextMap, write_numbers
+from pipeline.storage.tries import TextMap, write_numbered, write_numbers
 
 TABLE = "targets"
 ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
-QID = "qid"  # the column, which tables of earlier versions lack
 _ROWS_PER_BATCH = 4096
 
 
@@ -43,10 +42,9 @@ class Targets:
         """
         self._folder = folder
         self._numbers = TextMap(storage.join(folder, NUMBERS))
-        self._alike: TextMap | None = None
         batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
         self._columns = [batch.columns for batch in batches]
-        self._qids = [batch.column(QID) for batch in batches if QID in batch.schema.names]
+        self._qids = [batch.column("qid") for batch in batches]
 
     def get(self, title: str) -> Target | None:
         """The target of a title or redirect, also where its first letter is written small; None for no such title."""
@@ -80,10 +78,12 @@ class Targets:
         order = np.argsort(all_numbers, kind="stable")
         return all_numbers[order], all_rows[order]
 
+    @cached_property
+    def _alike(self) -> TextMap:
+        return TextMap(storage.join(self._folder, ALIKE))
+
     def alike(self, title: str) -> list[Target]:
         """The targets of titles and redirects that differ in case, accents, punctuation and blanks at most."""
-        if self._alike is None:
-            self._alike = TextMap(storage.join(self._folder, ALIKE))
         return [self._row(number) for number in dict.fromkeys(alike(self._alike, title))]
 
     def entities(self) -> list[tuple[int, str]]:
@@ -105,9 +105,8 @@ def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> 
 
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
-    own = storage.join(folder, f"own_{NUMBERS}")
-    rows = write_numbers(own, _write_rows(folder, tables))
-    known = TextMap(own)
+    rows, own = write_numbered(folder, ROWS, schemas.TARGETS.schema, f"own_{NUMBERS}", _batches(tables))
+    known = TextMap(storage.join(folder, own.path))
 
     def all_titles() -> Iterator[tuple[str, int]]:
         """Titles without a page, which the titles table lacks or has as loops, then pages and redirects."""
@@ -118,11 +117,8 @@ def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> 
 
     count = write_numbers(storage.join(folder, NUMBERS), all_titles())
     found = write_alike(storage.join(folder, ALIKE), all_titles())
-    storage.remove(own)
-    return [
-        storage.describe(folder, name, number)
-        for name, number in ((ROWS, rows), (NUMBERS, count), (ALIKE, found))
-    ]
+    storage.remove(storage.join(folder, own.path))
+    return [rows, storage.describe(folder, NUMBERS, count), storage.describe(folder, ALIKE, found)]
 
 
 def _read(tables: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -131,13 +127,8 @@ def _read(tables: Sequence[str]) -> Iterator[tuple[str, int]]:
             yield row["title"], row["page_id"]
 
 
-def _write_rows(folder: str, tables: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Write the tables as one mapped one; gives each title with its row's number."""
-    rows, number = chain.from_iterable(map(storage.read_rows, tables)), 0
-    schema = schemas.TARGETS.schema
-    with storage.arrow_writer(storage.join(folder, ROWS), schema) as writer:
-        while batch := list(islice(rows, _ROWS_PER_BATCH)):
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
-            for row in batch:
-                yield row["title"], number
-                number += 1
+def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
+    """Yield the tables' rows, as many to a batch as `_row` looks for, and their titles."""
+    rows = chain.from_iterable(map(storage.read_rows, tables))
+    while some := list(islice(rows, _ROWS_PER_BATCH)):
+        yield [row["title"] for row in some], pa.RecordBatch.from_pylist(some, schemas.TARGETS.schema)

@@ -6,12 +6,12 @@ parts      of a table, written by tasks on several machines
 failures   unexpected errors in words, and how much a stage may drop
 manifests  what a finished stage holds, written last; the newest finished folder of each stage
 parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
-arrow      Arrow arrays and memory-mapped streams
+arrow      Arrow streams, memory-mapped
 locks      one run makes a folder, or many read it
 tries      sets and maps of texts in one memory-mapped file
 """
 
-from pipeline.storage.arrow import arrow_writer, open_arrow, to_array
+from pipeline.storage.arrow import arrow_writer, open_arrow
 from pipeline.storage.blocks import (
     BLOCKS,
     KEY,

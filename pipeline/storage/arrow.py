@@ -1,27 +1,12 @@
-"""Arrow arrays and memory-mapped streams."""
+"""Arrow streams, memory-mapped."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from pipeline.storage.files import atomic_path
-
-
-def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as an Arrow array, lists and structs (sequences in the order of the fields) column by column."""
-    if pa.types.is_list(kind):
-        offsets = pa.array(list(accumulate(map(len, values), initial=0)), pa.int32())
-        inner = to_array(list(chain.from_iterable(values)), kind.value_type)
-        return pa.ListArray.from_arrays(offsets, inner, type=kind)
-    if pa.types.is_struct(kind):
-        columns = list(zip(*values, strict=True)) or [()] * kind.num_fields
-        arrays = [to_array(column, field.type) for column, field in zip(columns, kind, strict=True)]
-        return pa.StructArray.from_arrays(arrays, fields=list(kind))
-    return pa.array(values, kind)
 
 
 @contextlib.contextmanager

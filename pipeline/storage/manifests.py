@@ -34,8 +34,18 @@ class FileEntry:
     rows: int | None = None
 
 
+class Listed:
+    """What lists files."""
+
+    files: tuple[FileEntry, ...]
+
+    def paths(self, folder: str, prefix: str = "") -> list[str]:
+        """Full paths of the files whose relative path begins with the prefix, in their order here."""
+        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
+
+
 @dataclass(frozen=True)
-class Result:
+class Result(Listed):
     """The files and counts of a stage's work, or of one block of it; the fields are the manifest's."""
 
     files: tuple[FileEntry, ...]
@@ -45,7 +55,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Listed):
     """The content of a finished stage and its origin. Nothing in it depends on time, place or machine.
 
     Attributes:
@@ -76,10 +86,6 @@ class Manifest:
     def to_bytes(self) -> bytes:
         text = json.dumps(as_json(self), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
         return (text + "\n").encode("utf-8", "surrogatepass")
-
-    def paths(self, folder: str, prefix: str = "") -> list[str]:
-        """Full paths of the files whose relative path begins with the prefix, in the manifest's order."""
-        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
 
 
 def read_manifest(folder: str, stage: str = "") -> Manifest:

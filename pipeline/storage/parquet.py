@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline.storage.arrow import to_array
 from pipeline.storage.files import atomic_output
 
 ROW_GROUP_ROWS = 8192
@@ -24,16 +23,16 @@ def parquet_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
 class ParquetRows:
     """Collects rows and writes them in row groups of a fixed size: equal rows give equal bytes however they come.
 
-    A row is a sequence in the order of the schema's fields; so is a struct.
+    A row is a sequence in the order of the schema's fields; a struct is a tuple.
     """
 
-    def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
+    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema) -> None:
         self.schema = schema
         self.count = 0
         self._pending: list[Any] = []
         self._pending_count = 0
         self._rest = schema.empty_table()  # rows behind the last full group
-        self._writer = parquet_writer(stream, schema)
+        self._writer = writer
 
     def extend(self, rows: Iterable[Any]) -> None:
         given = list(rows)
@@ -49,8 +48,7 @@ class ParquetRows:
     def to_table(self, rows: Sequence[Any]) -> pa.Table:
         """These as a table of the schema."""
         columns = zip(*rows, strict=True) if rows else repeat((), len(self.schema))
-        arrays = [to_array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self.schema)
+        return pa.table(list(columns), schema=self.schema)
 
     def _flush(self) -> None:
         table = pa.concat_tables([self._rest, self.to_table(self._pending)]).combine_chunks()
@@ -64,29 +62,21 @@ class ParquetRows:
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
             self.count += table.num_rows
 
-    def abandon(self) -> None:
-        """Close what is written, while its stream is open; the file is not kept."""
-        self._writer.close()
-
-    def close(self) -> None:
+    def finish(self) -> None:
+        """Write what is left."""
         self._flush()
         self._write(self._rest)
-        self._writer.close()
 
 
 @contextlib.contextmanager
 def parquet_rows(
-    path: str, schema: pa.Schema, writer: type[ParquetRows] = ParquetRows
+    path: str, schema: pa.Schema, kind: type[ParquetRows] = ParquetRows
 ) -> Iterator[ParquetRows]:
     """Write rows to a Parquet file that appears complete or not at all."""
-    with atomic_output(path) as stream:
-        rows = writer(stream, schema)
-        try:
-            yield rows
-        except BaseException:
-            rows.abandon()
-            raise
-        rows.close()
+    with atomic_output(path) as stream, parquet_writer(stream, schema) as writer:
+        rows = kind(writer, schema)
+        yield rows
+        rows.finish()
 
 
 def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:

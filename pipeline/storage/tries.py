@@ -18,9 +18,11 @@ import os
 import struct
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import IO, Final
+
+import pyarrow as pa
 
 from pipeline import storage
 
@@ -103,6 +105,27 @@ def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
         out.seek(0)
         out.write(_HEADER.pack(_MAGIC, *offsets))
     return count
+
+
+def write_numbered(
+    folder: str,
+    table: str,
+    schema: pa.Schema,
+    numbers: str,
+    batches: Iterable[tuple[Sequence[str], pa.RecordBatch]],
+) -> list[storage.FileEntry]:
+    """Write batches as a table to be mapped, and beside it the numbers of its rows by their texts, which come along."""
+
+    def rows(writer: pa.ipc.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
+        first = 0
+        for texts, batch in batches:
+            writer.write_batch(batch)
+            yield from zip(texts, range(first, first + len(batch)), strict=True)
+            first += len(batch)
+
+    with storage.arrow_writer(storage.join(folder, table), schema) as writer:
+        count = write_numbers(storage.join(folder, numbers), rows(writer))
+    return [storage.describe(folder, name, count) for name in (table, numbers)]
 
 
 def _group(text: str) -> int:

@@ -108,7 +108,7 @@ class CandidateFinder:
     """Finds the candidates of mentions in a mention table, which stays on disk."""
 
     def __init__(self, table: MentionTable, most: int = MOST) -> None:
-        """Find the `most` common ones. Raises: ValueError for a table of an earlier version, which has no targets."""
+        """Find the `most` common ones."""
         self.table, self.targets, self.most = table, table.targets, most
         self._remembered = lru_cache(_TEXTS_AT_HAND)(self._of)
 

@@ -33,7 +33,7 @@ from workflows import (
 )
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
-from workflows.run.file import NAME
+from workflows.run.document import NAME
 from workflows.run.values import Run
 
 MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it

@@ -24,7 +24,16 @@ class BeamStage(Stage):
         return storage.file_size(path) or 0
 
     def check_needs(self) -> None:
-        check_beam_options(self)
+        """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
+        if options := beam_options(self):
+            logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
+            from pipeline.jobs import beam
+
+            logging.disable(logging.NOTSET)
+            beam.user_options(options)
+            for option in options:
+                if match := re.fullmatch(r"--dask_client_address=(?:tcp://)?([^/]+:\d+)", option):
+                    check_reachable(f"machine.beam_options: {option}", match[1])
 
 
 def run_beam(
@@ -60,16 +69,3 @@ def beam_options(stage: Stage) -> list[str]:
         return shlex.split(stage.settings.machine.beam_options)
     except ValueError as error:
         raise ValueError(f"machine.beam_options {stage.settings.machine.beam_options}: {error}") from None
-
-
-def check_beam_options(stage: Stage) -> None:
-    """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
-    if options := beam_options(stage):
-        logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
-        from pipeline.jobs import beam
-
-        logging.disable(logging.NOTSET)
-        beam.user_options(options)
-        for option in options:
-            if match := re.fullmatch(r"--dask_client_address=(?:tcp://)?([^/]+:\d+)", option):
-                check_reachable(f"machine.beam_options: {option}", match[1])

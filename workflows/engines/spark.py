@@ -44,7 +44,7 @@ def check_spark(stage: Step) -> None:
         check_reachable(f"--spark-master {stage.settings.machine.spark_master}", *addresses)
     from pipeline.jobs import spark_session
 
-    for key, value in users_wish(stage).items():
+    for key, value in stage.settings.machine.spark_conf.items():
         if key in _BY_FLAG:
             raise ValueError(f"machine.spark_conf {key}={value}: {_BY_FLAG[key]} sets it")
         if key in spark_session.FIXED:
@@ -55,11 +55,6 @@ def check_spark(stage: Step) -> None:
         raise ValueError(
             f"machine.scratch {root}: Spark would end the name at the comma; give another folder"
         )
-
-
-def users_wish(stage: Step) -> dict[str, str]:
-    """The settings of Spark that the run has."""
-    return dict(stage.settings.machine.spark_conf)
 
 
 def scratch_root(stage: Step) -> str:
@@ -79,11 +74,6 @@ def heap_bytes(dump_bytes: int) -> int:
     return max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
 
 
-def is_small(dump_bytes: int) -> bool:
-    """Whether Java is to begin quickly instead of working fast."""
-    return _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
-
-
 def session_of(stage: Step, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark_session
@@ -92,7 +82,7 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
         return session
     master = stage.settings.machine.spark_master or f"local[{stage.processes}]"
     heap = heap_bytes(dump_bytes)
-    wanted = users_wish(stage)
+    wanted = dict(stage.settings.machine.spark_conf)
     defaults: dict[str, str] = {}
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
@@ -109,7 +99,10 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     with ThreadPoolExecutor(1) as thread:
         try:
             start = functools.partial(
-                spark_session.session, defaults=defaults, wanted=wanted, is_short=is_small(dump_bytes)
+                spark_session.session,
+                defaults=defaults,
+                wanted=wanted,
+                is_short=_HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP,
             )
             return thread.submit(start, master, heap).result()
         except Exception as error:

@@ -92,7 +92,7 @@ def render_page(
     figures = plots.figures(content, speeds or {})
     scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
     html = environment(autoescape=True)
-    html.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
+    html.filters |= {"duration": duration, "json": readable_json}
     embedded = {"figures": figures, "pages": pages, "search": search, "linked": linked}
     return html.get_template("report.html").render(
         {**content, "compared": compared},
@@ -117,11 +117,6 @@ def as_data(value: Any) -> str:
     return text.translate(_IN_SCRIPTS)
 
 
-def words(name: str) -> str:
-    """A name of the code as one of the text."""
-    return name.replace("_", " ")
-
-
 def readable_json(value: Any) -> str:
     """A value as JSON to read; the template escapes it."""
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
@@ -135,16 +130,6 @@ def policy(scripts: list[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def size(count: int) -> str:
-    """Bytes in the unit that suits."""
-    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
-    while value >= 1000 and len(units) > 1:
-        value, units = value / 1000, units[1:]
-    if units[0] == "B":
-        return f"{count:,} B"
-    return f"{value:{'.3g' if value < 100 else ',.0f'}} {units[0]}"
 
 
 def duration(seconds: float) -> str:

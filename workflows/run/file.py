@@ -15,7 +15,7 @@ import tomlkit
 from model.pretraining import configuration
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
-from workflows.run.document import NAME, VERSION, parse, path_of, read
+from workflows.run.document import VERSION, parse, path_of, read
 from workflows.run.kinds import AUTO, Option, resolved, similar
 from workflows.run.tables import TABLES
 from workflows.run.values import PRESET, Run, checked, defaults, elsewhere, options
@@ -57,9 +57,9 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
     path = path_of(workdir)
     with _one_at_a_time(workdir) if writes else contextlib.nullcontext():
         before = read(path) if os.path.exists(path) else ""
-        document = _begun(begin, path) if begin else parse(before, path) if before else _new()
+        document = _begun(begin, path) if begin else parse(before or template(), path)
         lines = [_apply(document, change, path) for change in changes]
-        run = _run(document, workdir, path)
+        run = Run.of_tables(document.unwrap(), workdir=workdir, source=path)
         _check_recipe(run, path)
         after = tomlkit.dumps(document)
         if writes and after != before:
@@ -131,10 +131,6 @@ def _apply(document: tomlkit.TOMLDocument, change: Change, path: str) -> str:
     return "" if before == value else f"{change.name} = {value}{'' if before is None else f' (was {before})'}"
 
 
-def _run(document: tomlkit.TOMLDocument, workdir: str, path: str) -> Run:
-    return Run.of_tables(document.unwrap(), workdir=workdir, source=path)
-
-
 def _check_recipe(run: Run, path: str) -> None:
     """Raises: ValueError for a value of [pretraining] that cannot be, or not beside the others."""
     pretraining = run.pretraining
@@ -156,11 +152,6 @@ def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:
                 folder = os.path.dirname(os.path.abspath(begin))
                 values[field] = resolved(values[field], option.kind, folder)
     return document
-
-
-def _new() -> tomlkit.TOMLDocument:
-    """A run file without values: every table with its fields as comments."""
-    return parse(template(), NAME)
 
 
 def template() -> str:

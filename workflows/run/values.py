@@ -11,7 +11,7 @@ from model.presets import PRESET_TABLES
 from model.pretraining.recipes import SCRATCH
 from workflows.run.document import parse, path_of
 from workflows.run.document import read as text_of
-from workflows.run.kinds import AUTO, Kind, Option, one_of, resolved, similar
+from workflows.run.kinds import AUTO, Option, one_of, resolved, similar
 from workflows.run.tables import RECIPE, TABLES, Corpus, FineTuning, Linking, Machine, Pretraining, Sequences
 
 PRESET = Option(
@@ -163,12 +163,8 @@ def checked(of: Option, value: Any, place: str, default: Any) -> Any:
     try:
         return of.kind.read(value)
     except (ValueError, TypeError):
-        raise ValueError(f"{place} is {value!r}, wanted {wanted(of.kind, default)}") from None
-
-
-def wanted(kind: Kind, default: Any) -> str:
-    """What a value has to be; `auto`, too, where it is the default."""
-    return f"{kind.wanted}, or auto" if default == AUTO else kind.wanted
+        wanted = f"{of.kind.wanted}, or auto" if default == AUTO else of.kind.wanted
+        raise ValueError(f"{place} is {value!r}, wanted {wanted}") from None
 
 
 def all_options() -> Iterator[tuple[str, str, Option]]:

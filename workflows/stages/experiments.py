@@ -12,11 +12,10 @@ from model.pretraining.configuration import values_text
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.fine_tuning import FineTune, FineTuningStage
+from workflows.stages.fine_tuning import FineTune, FineTuningStage, Tune, TunedFineTune
 from workflows.stages.pages import FetchDump
-from workflows.stages.pretraining import PretrainingStage, TorchStage
+from workflows.stages.pretraining import PretrainingStage, TorchStage, base_model_name
 from workflows.stages.task_stage import Missing, TaskStage
-from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"
 NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
@@ -151,16 +150,15 @@ class FineTuneGrid(RetriesFailures, TorchStage):
     def origin(self, stage: FineTuningStage) -> dict[str, Any]:
         """The data and the weights of a cell, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
-        name = _display_name(given) if os.path.isdir(given) else given
         pretraining = stage.requires().get("Pretrain")
         own = f"{type(pretraining).__name__}, preset {self.settings.preset}"
         if isinstance(pretraining, PretrainingStage) and (changes := pretraining.configuration.changes()):
             own += f" with {values_text(changes)}"
         return {
             "folder": os.path.basename(stage.folder),
-            "data": {"name": _display_name(stage.data_folder()), "is_example": not stage.has_own_data()},
+            "data": {"name": base_model_name(stage.data_folder()), "is_example": not stage.has_own_data()},
             "weights": {
-                "name": name or own,
+                "name": base_model_name(given) or own,
                 "is_own": not given,
                 "preset": "" if given else self.settings.preset,
                 "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
@@ -182,11 +180,6 @@ class FineTuneGrid(RetriesFailures, TorchStage):
     def failed(self) -> int:
         """The cells that failed in the last run."""
         return int(self.manifest().facts["failed"])
-
-
-def _display_name(folder: str) -> str:
-    """A folder's own name: where it lies on a machine is nobody's business."""
-    return os.path.basename(os.path.normpath(folder))
 
 
 def _tunes(stages: Iterable[FineTuningStage]) -> list[Tune]:

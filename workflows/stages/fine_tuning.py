@@ -1,7 +1,10 @@
-"""Fine-tuning one task."""
+"""Fine-tuning one task, and the search for the best setting of a task and a variant."""
 
+import itertools
+import json
 import os
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +12,14 @@ from pipeline import storage
 from tasks import finetuning
 from tasks.presets import of_task
 from workflows.base import terminal
-from workflows.base.stage import Result
+from workflows.base.stage import Result, RetriesFailures, Stage, logger
+from workflows.engines import devices, workers
 from workflows.run.kinds import AUTO
+from workflows.run.tables import SEED
 from workflows.stages.task_stage import TaskStage
 
+BEST = "best.json"
+TRIALS = "trials.jsonl"
 SETTING = ("learning_rate", "batch_size", "epochs")
 
 
@@ -82,3 +89,93 @@ class FineTune(FineTuningStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.setting()
+
+
+class Tune(RetriesFailures, TaskStage):
+    """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
+
+    Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
+    line for each setting. Test scores are in neither. A fine-tuning that fails does not stop the others, and the next
+    call tries it again.
+    """
+
+    FOLDER = "tune"
+    VERSION = 4
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        facts = manifest.facts
+        setting = ", ".join(f"{name} {facts['setting'][name]:g}" for name in SETTING)
+        return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        searched = self.values("fine_tuning", "learning_rates", "batch_sizes", "epoch_counts")
+        grid = {name: list(values) for name, values in searched.items()}
+        trained = {"fine_tune": FineTune.VERSION}  # what the fine-tunings that are compared do
+        return super().bytes_parameters() | grid | trained | self.values("fine_tuning", "tuning_patience")
+
+    def grid(self) -> list[dict[str, Any]]:
+        """The grid, as rows of learning rate, batch size and epochs."""
+        grid = itertools.product(
+            self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
+        )
+        return [dict(zip(SETTING, values, strict=True)) for values in grid]
+
+    def trials(self) -> list[FineTune]:
+        """A fine-tuning for each setting, whose weights are not kept."""
+        common: dict[str, Any] = {
+            "drop_weights": True,
+            "allow_no_predictions": True,
+            "patience": self.tuning.tuning_patience,
+            "head_learning_rate": AUTO,  # in proportion to the rate that is tried
+        }
+        changed = (replace(self.tuning, **setting, **common) for setting in self.grid())
+        return [self.clone(FineTune, settings=replace(self.settings, fine_tuning=each)) for each in changed]
+
+    def work(self) -> Result:
+        from tasks.finetuning.registry import TASKS as MODULES
+
+        metric = MODULES[self.task].DEV_METRIC
+        trials = self.trials()
+        failures = workers.run(trials, devices.torch_devices(self.settings.machine.device))
+        self._has_run = True
+        rows = []
+        for setting, trial in zip(self.grid(), trials, strict=True):
+            row: dict[str, Any] = {"setting": setting, "folder": os.path.basename(trial.folder)}
+            if reason := failures.get(trial):
+                rows.append(row | {"failed": reason})
+            else:
+                figures = trial.manifest().facts["metrics"]
+                kept = {"epochs_trained": len(figures["epochs"]), "kept_epoch": figures["kept_epoch"]}
+                rows.append(row | {f"dev_{metric}": figures["dev"][metric], **kept})
+        finished = [row for row in rows if "failed" not in row]
+        if not finished:
+            raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
+        best = max(finished, key=lambda row: row[f"dev_{metric}"])
+        if not best[f"dev_{metric}"] and not self._allows_no_predictions():
+            raise ValueError(
+                f"{self.task}, variant {self.variant}: no setting has any {metric} on dev, and none is the best; try "
+                "higher learning_rates or epoch_counts, or allow it (fine_tuning.allow_no_predictions=true)"
+            )
+        if failures:
+            logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
+        chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
+        facts = {**chosen, "failed": len(failures)}
+        best_text = json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n"
+        self.write_texts({BEST: best_text, TRIALS: "".join(json.dumps(row) + "\n" for row in rows)})
+        drops = {"failed": len(failures)} if failures else {}
+        return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
+
+
+class TunedFineTune(FineTuningStage):
+    """A task fine-tuned with the best setting that Tune finds."""
+
+    def tune(self) -> Tune:
+        """The search, one for all seeds of fine-tuning."""
+        return self.clone(Tune, seed=SEED)
+
+    def requires(self) -> dict[str, Stage]:
+        return {"Tune": self.tune(), **super().requires()}
+
+    def setting(self) -> dict[str, Any]:
+        setting: dict[str, Any] = self.tune().read_json(BEST)["setting"]
+        return setting

@@ -237,7 +237,10 @@ class ExportHuggingFace(TorchStage):
 
 
 def base_model_name(name: str) -> str:
-    """The name of a base model in the report: the last part of a folder, or the name at Hugging Face."""
+    """What the report calls a model or data: the last part of a folder, or the name at Hugging Face.
+
+    Where a folder lies on a machine is nobody's business.
+    """
     return os.path.basename(os.path.normpath(name)) if os.path.isdir(name) else name
 
 

@@ -101,7 +101,7 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
     KEEPS = "blocks"
 
     def check_needs(self) -> None:
-        beam.check_beam_options(self)
+        super().check_needs()
         from pipeline.sequences.sentences import find_splitter
 
         find_splitter(self.sequences.sentence_splitter)

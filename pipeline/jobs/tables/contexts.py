@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -47,13 +47,13 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     table = heaviest_words(bags, job.folder, total, job.parts)
     written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title", order=["title"])
 
-    files += contexts.write_contexts(job.folder, paths_of(job, written))
+    files += contexts.write_contexts(job.folder, storage.merge_blocks(written).paths(job.folder))
     listed = titles_of_pages(paragraphs, links.where("not is_loop"), job.folder)
     pages = job.write(
         listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", order=["page_id"], first=job.parts
     )
     result = storage.merge_blocks(written | pages)
-    vectors = title_vectors(paths_of(job, pages), result.rows[contexts.TABLE])
+    vectors = title_vectors(result.paths(job.folder, f"{PAGE_TITLES}/"), result.rows[contexts.TABLE])
     files.append(write_vectors(job.folder, vectors))
     extracted, found = job.manifest("ExtractPages").rows, links.count()
     loops = links.where("is_loop").count()
@@ -72,11 +72,6 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     }
     rows = {**result.rows, "words": files[0].rows or 0}
     return storage.Result((*result.files, *files), rows, +Counter(drops), facts)
-
-
-def paths_of(job: SparkJob, blocks: Mapping[int, storage.Result]) -> list[str]:
-    """The files of a table."""
-    return [storage.join(job.folder, entry.path) for entry in storage.merge_blocks(blocks).files]
 
 
 # Paragraphs and their words

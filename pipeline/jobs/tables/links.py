@@ -24,7 +24,7 @@ def build(job: SparkJob) -> storage.Result:
         raise ValueError(
             f"{job.folder}: {found:,} of {wanted:,} links were written; delete the folder and run ResolveLinks again"
         )
-    statuses = storage.count_values([storage.join(job.folder, file.path) for file in result.files], "status")
+    statuses = storage.count_values(result.paths(job.folder), "status")
     return replace(result, facts={"statuses": statuses})
 
 

@@ -83,8 +83,7 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
 
     result = storage.merge_blocks(written)
     mention_files, page_files, target_files = (
-        [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
-        for name in ("mentions", page_names.TABLE, targets.TABLE)
+        result.paths(job.folder, f"{name}/") for name in ("mentions", page_names.TABLE, targets.TABLE)
     )
     title_files = job.paths("ResolveRedirects", "titles/")
     lookup = mentions.write_lookup(job.folder, mention_files)

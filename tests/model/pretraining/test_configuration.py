@@ -12,9 +12,7 @@ import pytest
 import torch
 
 from model import pretrain
-from model.data.masking import MaskedSequence, Masker
-from model.data.shards import AnnotatedSequence, Corpus
-from model.luke.batch import IGNORED
+from model.data.shards import Corpus
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import SIZES, choose
@@ -395,56 +393,6 @@ def test_the_recipe_of_one_gpu_is_that_of_the_experiment() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No word is hidden, 30 % of the entities are, and the base model is the same until the second phase."""
-    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
-    hidden, start, same, trained = [], dict[str, torch.Tensor](), [], []
-    mask, make = Masker.mask, PhaseTraining.make_optimizer
-
-    def masked(self: Masker, sequence: AnnotatedSequence, **place: int) -> MaskedSequence:
-        found = mask(self, sequence, **place)
-        assert found.word_ids[1:-1].tolist() == sequence.word_ids.tolist()
-        assert (found.word_labels == IGNORED).all()
-        hidden.append((len(sequence.entity_ids), int((found.entity_labels != IGNORED).sum())))
-        return found
-
-    def make_optimizer(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
-        of_base = {name: each for name, each in self.module.named_parameters() if name not in self.new}
-        if start:
-            same.extend(torch.equal(each, start[name]) for name, each in of_base.items())
-        start.update((name, each.detach().clone()) for name, each in of_base.items())
-        optimizer = make(self, phase)
-        count = sum(len(group["params"]) for group in optimizer.param_groups)
-        trained.append((optimizer.param_groups[0]["lr"], count))
-        return optimizer
-
-    monkeypatch.setattr(Masker, "mask", masked)
-    monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
-    given = (
-        "--set steps=7 --set warmup_steps=1 --set batch_size=3 --preset tiny --device cpu --evaluate-every 0"
-    )
-    options = [*given.split(), "--base-model", str(tmp_path / "base")]
-    options += ["--run", str(ROOT / "examples/runs" / DISAMBIGUATION)]
-    assert pretrain.main([str(sequences), str(tmp_path / "out"), *options]) == 0
-    assert all(count == (max(1, round(0.3 * entities)) if entities else 0) for entities, count in hidden)
-    assert {1, 2} <= {count for _, count in hidden}
-    assert same
-    assert all(same)
-    assert [rate for rate, _ in trained] == [5e-4, 5e-5]
-    assert trained[1][1] - trained[0][1] == len(start)
-
-
-@pytest.mark.usefixtures("short")
-def test_another_recipe_is_another_run(sequences: Path, tmp_path: Path) -> None:
-    run(sequences, tmp_path)
-    first = contents(tmp_path)
-    run(sequences, tmp_path, weight_decay=0.5)
-    assert contents(tmp_path)["model.safetensors"] != first["model.safetensors"]
-
-
-@pytest.mark.usefixtures("short")
 def test_what_does_not_mean_what_it_seems_is_said(
     sequences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -463,12 +411,6 @@ def test_what_does_not_mean_what_it_seems_is_said(
     ("options", "message"),
     [
         (["--set", "steps=x"], "steps is 'x', but must be of type int"),
-        (["--set", "layers=3"], "layers is no value of a recipe"),
-        (["--set", "phases=new"], "phases has 'new' alone"),
-        (
-            ["--set", "num_hidden_layers=3", "--base-model", "roberta-base"],
-            "num_hidden_layers is 3, but the base",
-        ),
         (["--run", "none.toml"], "none.toml: cannot be read"),
     ],
 )

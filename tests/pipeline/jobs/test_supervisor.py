@@ -4,8 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,33 +70,6 @@ def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
 
 def descendants(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
-
-
-def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
-) -> None:
-    """SIGKILL of the process that runs the blocks: its workers end by themselves, whole blocks are kept."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[3])\n"
-        "from pathlib import Path\n"
-        "from tests.pipeline.jobs.test_supervisor import extract\n"
-        "extract(Path(sys.argv[1]), Path(sys.argv[2]), processes=2)"
-    )
-    command = [sys.executable, "-c", code, str(dump), str(tmp_path), str(ROOT)]
-    job = subprocess.Popen(command)
-    wait_for(lambda: len(storage.finished_blocks(str(tmp_path), "key")) >= 3)
-    family = descendants(job.pid)
-    os.kill(job.pid, signal.SIGKILL)
-    job.wait()
-    wait_for(lambda: not any(process.is_running() and process.status() != "zombie" for process in family), 20)
-    kept = storage.finished_blocks(str(tmp_path), "key")
-    assert 3 <= len(kept) < 9
-    times = {
-        number: (tmp_path / f"blocks/{storage.block_name(number)}.json").stat().st_mtime_ns for number in kept
-    }
-    assert extract(dump, tmp_path) == unbroken
-    for number, written in times.items():
-        assert (tmp_path / f"blocks/{storage.block_name(number)}.json").stat().st_mtime_ns == written
 
 
 def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]) -> None:

@@ -1,6 +1,5 @@
 """The words of titles beside those of a text: as plain dictionaries and as scikit-learn have them."""
 
-import json
 from collections import Counter
 from itertools import count
 from pathlib import Path
@@ -138,17 +137,6 @@ def test_another_stages_folder_has_no_contexts(pages: Pages, tmp_path: Path) -> 
     (tmp_path / "contexts.arrow").write_bytes(b"")
     with pytest.raises(
         ValueError, match=r"contexts\.arrow: 0 bytes, but the manifest says .*run BuildContexts"
-    ):
-        ContextTable(str(tmp_path))
-
-
-def test_contexts_of_an_earlier_version_are_made_again(pages: Pages, tmp_path: Path) -> None:
-    write_contexts(tmp_path, pages)
-    values = json.loads((tmp_path / "manifest.json").read_text())
-    values["files"] = [each for each in values["files"] if each["path"] != "vectors.arrow"]
-    (tmp_path / "manifest.json").write_text(json.dumps(values))
-    with pytest.raises(
-        ValueError, match=r"made by an earlier version, without vectors\.arrow; run BuildContexts again"
     ):
         ContextTable(str(tmp_path))
 

@@ -1,13 +1,11 @@
 """What links can lead to, looked up by title, by redirect, and by letters."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from pipeline import storage
 from pipeline.lookup import targets as module
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.targets import Target
@@ -53,14 +51,6 @@ def test_targets_are_looked_up_by_qid(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_table_may_have_no_qids(table: MentionTable) -> None:
     assert not table.targets.has_qids
     assert table.targets.of_qid("Q5") is None
-
-
-def test_a_table_of_an_earlier_version_is_named(tmp_path: Path, table: MentionTable) -> None:
-    files = [each for each in table.manifest.files if not each.path.startswith("targets")]
-    storage.write_manifest(str(tmp_path), replace(table.manifest, files=(*files,), version=5))
-    earlier = MentionTable(str(tmp_path))
-    with pytest.raises(ValueError, match=r"has no targets\.tries, for version 5 of .* run the stage again"):
-        _ = earlier.targets
 
 
 def test_titles_are_found_by_their_letters(table: MentionTable) -> None:

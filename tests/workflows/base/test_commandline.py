@@ -156,15 +156,6 @@ def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
     assert "dump.xml: its end lacks </mediawiki>, so it was cut" in one_line(strict)
 
 
-@pytest.mark.parametrize("container", ["xml.bz2", "xml.gz"])
-def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: str) -> None:
-    path = tmp_path / "dump"
-    path.write_bytes((DATA / f"wiki-40.{container}").read_bytes()[:-1000])
-    result = run_forked("ExtractPages", "--dump", path, "--set", "corpus.allow_truncated=true", cwd=tmp_path)
-    # The hand-written dump is one bzip2 block: nothing of it is whole.
-    assert (result.returncode == 0) is (container == "xml.gz"), result.stderr
-
-
 def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
     for name in ("a.xml", "b.xml"):
         (tmp_path / name).write_bytes(XML)

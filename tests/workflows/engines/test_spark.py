@@ -169,8 +169,3 @@ def test_java_that_is_killed_is_told_in_a_line() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "Spark's Java has ended" in result.stdout
-
-
-def test_errors_that_are_not_sparks_stay_as_they_are() -> None:
-    with pytest.raises(FileNotFoundError), spark.spark_work("BuildEntityVocab"):
-        raise FileNotFoundError("vocabulary")

@@ -290,13 +290,6 @@ def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, table
     assert len(set(names)) == len(names)
 
 
-def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, tables: Tables) -> None:
-    for preset in ("tiny", "base"):
-        grid = grid_of(tmp_path, {**tables, "preset": preset}, preset="auto")
-        assert {stage.preset_name() for stage in grid.stages()} == {"small-encoder"}
-    assert grid_of(tmp_path, tables, preset="large").stages()[0].preset_name() == "large"
-
-
 def test_the_baseline_is_pretrained_where_a_fine_tuning_starts_from_it(tmp_path: Path) -> None:
     """A run of everything pretrains LUKE in any case."""
 

@@ -27,7 +27,7 @@ from workflows.run.values import PRESET, Run, all_options
 from workflows.stages.pretraining import PretrainingStage, TorchStage
 from workflows.stages.task_stage import TaskStage
 
-STAGES = [each for name in workflows.__all__ if issubclass(each := getattr(workflows, name), Stage)]
+STAGES = [each for each in vars(workflows).values() if isinstance(each, type) and issubclass(each, Stage)]
 TASKS = ("ner", "relation_classification", "extractive_qa")
 # Every stage, of those about a task one for each; a pretraining first, which refuses values at once.
 MADE: dict[str, Callable[[Run], Stage]] = {

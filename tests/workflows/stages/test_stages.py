@@ -17,11 +17,7 @@ import pytest
 from model.hf.load import fingerprint_model
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
-from pipeline.lookup.held_out import HELD_OUT, is_held_out
-from pipeline.lookup.mentions import MentionTable
-from pipeline.sequences.shards import SEEN
-from tasks.linking.corpora import linked_sentences as corpus_of_sentences
-from tasks.linking.corpora.linked_sentences import Choice
+from pipeline.lookup.held_out import HELD_OUT
 from tests.support import DATA, ROOT
 from tests.support.fine_tuned import pretrained
 from tests.support.forked import end
@@ -57,7 +53,6 @@ from workflows import (
     Pretrain,
     PretrainRoberta,
     Report,
-    ResolveLinks,
     RunAll,
 )
 from workflows.base.stage import Stage
@@ -278,14 +273,6 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     assert texts == [text.lower() for text in texts], "a BERT without case"
 
 
-@pytest.mark.smoke
-def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
-    seeded = other(everything, pretraining={"seed": 7}).clone(Pretrain)
-    assert seeded.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
-    assert seeded.clone(BuildSequences).complete()
-    assert not seeded.complete()
-
-
 def test_a_lite_export_stands_beside_the_whole_one(everything: RunAll) -> None:
     whole, lite = (everything.clone(ExportHuggingFace, lite=lite) for lite in (False, True))
     assert whole.complete()
@@ -463,61 +450,9 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
         stage.run()
 
 
-def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
-    """All sequences are there, each page's in one part, and what is held out depends on the page alone."""
-    stage = copied(everything, tmp_path, corpus={"held_out": 0.3}).clone(BuildSequences)
-    run_in_process(stage)
-    none = copied(everything, tmp_path, corpus={"held_out": 0}).clone(BuildSequences)
-    run_in_process(none)
-
-    def rows(stage: BuildSequences, part: str) -> list[dict[str, object]]:
-        paths = stage.manifest().paths(stage.folder, f"{part}/")
-        return [row for path in paths for row in storage.open_arrow(path).to_pylist()]
-
-    seen, held_out = rows(stage, SEEN), rows(stage, HELD_OUT)
-    assert rows(none, HELD_OUT) == []
-    assert seen == [row for row in rows(none, SEEN) if not is_held_out(row["page_id"], 0.3)]
-    assert held_out == [row for row in rows(none, SEEN) if is_held_out(row["page_id"], 0.3)]
-    assert 0 < len(held_out) < len(seen)
-    statistics = json.loads((Path(stage.folder) / "statistics.json").read_text())
-    assert [statistics[part]["sequences"] for part in (SEEN, HELD_OUT)] == [len(seen), len(held_out)]
-    assert statistics["drops"] == dict(stage.manifest().drops)
-
-
-def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path) -> None:
-    """Each link of a page once, as ResolveLinks has it."""
-    stage = copied(everything, tmp_path, corpus={"held_out": 0.3}).clone(BuildDocuments)
-    run_in_process(stage)
-    found: Counter[tuple[int, str, str]] = Counter()
-    for line in (Path(stage.folder) / "held_out.jsonl").read_text().splitlines():
-        document = json.loads(line)
-        for each in document["mentions"]:
-            mention = document["text"][each["start"] : each["end"]]
-            found[document["page_id"], mention, each["title"]] += 1
-    links = stage.clone(ResolveLinks)
-    rows = [row for path in links.manifest().paths(links.folder, "links/") for row in storage.read_rows(path)]
-    wanted = Counter(
-        (row["page_id"], row["mention"], row["title"]) for row in rows if is_held_out(row["page_id"], 0.3)
-    )
-    manifest = stage.manifest()
-    assert found == wanted
-    assert manifest.rows["mentions"] == found.total() > 10
-    pages = stage.clone(ExtractPages).manifest().rows["pages"]
-    dropped = manifest.drops["pages:no_links"] + manifest.drops["pages:not_held_out"]
-    assert manifest.rows["held_out"] + dropped == pages
-
-
 def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, tmp_path: Path) -> None:
     stage = copied(everything, tmp_path / "work", corpus={"held_out": 0.3}).clone(BuildLinkedSentences)
     run_in_process(stage)
-    extracted = stage.clone(ExtractPages)
-    paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-    corpus = corpus_of_sentences.build(
-        paths, str(tmp_path / "again"), "en", Choice(0.3), pages=extracted.manifest().rows["pages"]
-    )
-    assert (stage.manifest().rows, stage.manifest().drops) == (corpus.rows, corpus.drops)
-    for name in corpus_of_sentences.FILES.values():
-        assert (Path(stage.folder) / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     pretrained(tmp_path)
     common = {"preset": "tiny", "data": {"ner": stage.folder}, "weights": {"luke": str(tmp_path / "weights")}}
     given = {"sequences": {"tokenizer": str(tmp_path / "tokenizer")}, "machine": {"device": "cpu"}}
@@ -618,24 +553,6 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
         assert row["right"] == (row["entity"] == row["said"])
     assert "Held-out pages" in page
     assert "known entity seen 1000 or more" in page
-
-
-def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:
-    folder = everything.clone(BuildMentionTable).folder
-    table = MentionTable(folder)
-    paths = everything.clone(BuildMentionTable).manifest().paths(folder, "mentions/")
-    rows = [row for path in paths for row in storage.read_rows(path)]
-    assert len(table) == len({row["mention"] for row in rows}) > 30
-    for row in rows:
-        mention = table.get(row["mention"])
-        assert mention is not None
-        assert (mention.total_links, mention.occurrences) == (row["total_links"], row["occurrences"])
-        assert mention.link_probability == row["link_probability"]
-        found = {candidate.title: candidate for candidate in mention.candidates}
-        assert len(found) == sum(other["mention"] == row["mention"] for other in rows)
-        candidate = found[row["title"]]
-        assert (candidate.entity_id, candidate.link_count) == (row["entity_id"], row["link_count"])
-        assert candidate.commonness == row["commonness"]
 
 
 @pytest.mark.smoke

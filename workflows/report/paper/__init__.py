@@ -1,7 +1,6 @@
 """Results beside the paper's, and their differences.
 
-comparison   the paper's tables of results, with ours below
+comparison   the paper's tables of results, with ours below; the list of all experiments
 settings     its tables of hyper-parameters, with ours beside
 caveats      the differences of our results from the paper's
-experiments  the list of all experiments, each with its scores
 """

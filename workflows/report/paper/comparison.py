@@ -3,7 +3,8 @@
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
 paper's data, size of model or hyper-parameters is marked; `caveats` says which marks leave a difference to the paper.
-There is none to its figures on hidden test sets. `settings` makes the other 4 tables, `experiments` the list of all.
+There is none to its figures on hidden test sets. `settings` makes the other 4 tables. The list of
+all experiments ends the results.
 """
 
 import statistics
@@ -22,8 +23,8 @@ from workflows.report.paper.caveats import (
     marks_of,
     meaning,
     origin_of,
+    weights_text,
 )
-from workflows.report.paper.experiments import Experiment, experiment
 from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown_table
 
 NOTE = (
@@ -31,6 +32,8 @@ NOTE = (
     "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
 )
 PROBLEM_NOTE = "What was not run, failed, or lacks data or weights is shown as that, with the reason."
+SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
+COUNTS = ("gold", "predicted", "correct")
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 HIDDEN_NOTE = (
     "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
@@ -137,6 +140,8 @@ class ResultRow:
 
 
 ResultTable = ShownTable[ResultRow]
+Experiment = Mapping[str, Any]
+"""A cell of the grid with its scores in percent by split; `types` has by split those of each class and counts."""
 
 
 @dataclass(frozen=True)
@@ -243,3 +248,30 @@ def _percent(cell: Cell, measure: Measure) -> float:
 
 def _name(cell: Cell) -> str:
     return f"experiments.json: {cell['task']}, {cell['variant']}, seed {cell['seed']}"
+
+
+def experiment(cell: Cell) -> Experiment:
+    """A cell as the list of all experiments shows it."""
+    metrics, hyper = cell["metrics"], cell["configuration"].get("hyperparameters", {})
+    splits = {split: metrics[split] for split in ("dev", "test") if split in metrics}
+    own = ("task", "variant", "seed", "state", "reason", "folder", "preset")
+    return {
+        **{name: cell[name] for name in own},
+        "data": cell["data"]["name"],
+        "is_example": cell["data"]["is_example"],
+        "weights": weights_text(cell["weights"]),
+        "kept_epoch": metrics.get("kept_epoch"),
+        **{name: hyper.get(name) for name in ("epochs", "learning_rate", "batch_size")},
+        "scores": {split: _scores(scores) for split, scores in splits.items()},
+        "types": {
+            split: {
+                name: _scores(of_type) | {count: of_type[count] for count in COUNTS if count in of_type}
+                for name, of_type in sorted(scores.get("types", {}).items())
+            }
+            for split, scores in splits.items()
+        },
+    }
+
+
+def _scores(scores: Mapping[str, Any]) -> dict[str, float]:
+    return {name: 100.0 * float(scores[name]) for name in SCORES if name in scores}

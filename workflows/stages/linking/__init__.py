@@ -1,6 +1,5 @@
 """Stages of entity linking.
 
-documents   documents of one's own linked, and a dump's pages as annotated documents
-sentences   a dump's sentences whose names are all links
+documents   documents of one's own linked, a dump's pages as annotated documents, and its sentences of links alone
 evaluation  the evaluation of the pretrained model
 """

@@ -6,7 +6,6 @@ from typing import Any
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
-from workflows.run.tables import Linking
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
@@ -28,11 +27,6 @@ class EvaluateLinking(TorchStage):
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 
-    @property
-    def linking(self) -> Linking:
-        """The values of the run for linking."""
-        return self.settings.linking
-
     def requires(self) -> dict[str, Stage]:
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
         model = self.model_stage()
@@ -45,12 +39,12 @@ class EvaluateLinking(TorchStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         gold = {}
-        if self.linking.gold:
+        if self.settings.linking.gold:
             gold = {
-                "gold": documents_identity(self.linking.gold, "linking.gold"),
+                "gold": documents_identity(self.settings.linking.gold, "linking.gold"),
                 **self.values("linking", "leave_out_pages"),
             }
-        return {"documents": self.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
+        return {"documents": self.settings.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
         from tasks.linking.corpora import evaluation, pages
@@ -67,9 +61,9 @@ class EvaluateLinking(TorchStage):
         )
         settings = evaluation.EvaluationSettings(
             held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
-            gold=Path(self.linking.gold) if self.linking.gold else None,
-            most=self.linking.evaluated,
-            leaves_out_pages=self.linking.leave_out_pages,
+            gold=Path(self.settings.linking.gold) if self.settings.linking.gold else None,
+            most=self.settings.linking.evaluated,
+            leaves_out_pages=self.settings.linking.leave_out_pages,
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, settings, progress=show)

@@ -183,7 +183,7 @@ def test_demo_and_examples_are_marked_and_have_no_figure() -> None:
     assert not row.has_results
     assert not row.is_problem
     assert "are left out" in compared.caveat
-    assert compared.experiments[0].scores["test"]["f1"] == 50.0
+    assert compared.experiments[0]["scores"]["test"]["f1"] == 50.0
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
@@ -401,17 +401,17 @@ def test_the_list_of_experiments() -> None:
     (one, two) = compare(
         [cell(types=["PER"], scores={"test": {"semeval_macro_f1": 0.4321}}), cell(seed=2, state="failed")]
     ).experiments
-    assert (one.task, one.seed, one.state, one.folder) == ("ner", 1, "done", "finetune-00000001")
-    assert (one.kept_epoch, one.epochs, one.learning_rate, one.batch_size) == (2, 5, 1e-5, 8)
-    assert one.scores["test"] == {
+    assert (one["task"], one["seed"], one["state"], one["folder"]) == ("ner", 1, "done", "finetune-00000001")
+    assert (one["kept_epoch"], one["epochs"], one["learning_rate"], one["batch_size"]) == (2, 5, 1e-5, 8)
+    assert one["scores"]["test"] == {
         "precision": 50,
         "recall": 50,
         "f1": 50,
         "semeval_macro_f1": pytest.approx(43.21),
     }
-    assert one.types["dev"]["PER"]["recall"] == 25
-    assert one.types["dev"]["PER"]["gold"] == 4
-    assert (two.kept_epoch, two.scores, two.types) == (None, {}, {})
+    assert one["types"]["dev"]["PER"]["recall"] == 25
+    assert one["types"]["dev"]["PER"]["gold"] == 4
+    assert (two["kept_epoch"], two["scores"], two["types"]) == (None, {}, {})
 
 
 # As JSON, HTML, Markdown
