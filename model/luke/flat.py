@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.kernels.packing import Packed, count_up, spread
-from model.luke.batch import Integers, refuse
+from model.luke.batch import Integers, check_range, refuse
 from model.luke.config import LukeConfig
 
 
@@ -114,8 +114,7 @@ class FlatBatch:
             ("entity_ids", self.entity_ids, entities), ("entity_labels", self.entity_labels, entities),
         )  # fmt: skip
         for name, ids, rows in named:
-            wanted = f"0 to {rows - 1}, the rows of the model's table"
-            refuse(name, ids, (ids < 0) | (ids >= rows), wanted)
+            check_range(name, ids, rows)
         self.check_mentions()
         longest = max(length for length, _ in self.shape.lengths)
         if longest > config.max_words:

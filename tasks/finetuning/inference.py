@@ -24,7 +24,7 @@ def collate(run: Prepared, items: Sequence[Any]) -> Any:
 
 def checked(module: Classifier, batch: Any) -> Any:
     """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
-    batch.inputs.check(module.luke.config, "ids")
+    batch.inputs.check(module.luke.config)
     return batch
 
 

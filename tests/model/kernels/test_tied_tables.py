@@ -7,15 +7,15 @@ import torch
 
 from model.kernels import cross_entropy as losses
 from model.kernels.tied_tables import Table
-from model.luke.batch import Batch
+from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
-from tests.support.models import TINY, random_batch
+from tests.support.models import TINY, flat_of, random_batch
 
 TABLES = ("luke.word_embeddings.token.weight", "luke.entity_embeddings.token.weight")
 
 
 def gradients(
-    module: LukeForPretraining, batches: list[Batch], dtype: torch.dtype
+    module: LukeForPretraining, batches: list[FlatBatch], dtype: torch.dtype
 ) -> dict[str, torch.Tensor]:
     """Of the sum of the batches' losses, by parameter, added up batch by batch."""
     for batch in batches:
@@ -25,9 +25,9 @@ def gradients(
     return {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
 
 
-def some_batches(count: int) -> list[Batch]:
+def some_batches(count: int) -> list[FlatBatch]:
     torch.manual_seed(7)
-    return [random_batch() for _ in range(count)]
+    return [flat_of(random_batch()) for _ in range(count)]
 
 
 @pytest.fixture
