@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from model.data.masking import MaskedSequence
-from model.luke.batch import IGNORED
-from model.luke.flat import FlatBatch, FlatSequence, flatten
+from model.luke.batch import IGNORED, Integers
+from model.luke.flat import FlatBatch, Shape
 
 
 def collate(sequences: Sequence[MaskedSequence], *, max_mention_words: int, entities: bool) -> FlatBatch:
@@ -15,25 +15,21 @@ def collate(sequences: Sequence[MaskedSequence], *, max_mention_words: int, enti
 
     With `entities` False the batch is words alone (the baseline "RoBERTa with extra training").
     """
-    flat = [flat_sequence(each, max_mention_words=max_mention_words, entities=entities) for each in sequences]
-    numbers, shape = flatten(flat)
-    return FlatBatch(torch.from_numpy(numbers), shape)
-
-
-def flat_sequence(sequence: MaskedSequence, *, max_mention_words: int, entities: bool) -> FlatSequence:
-    """A masked sequence as a flat batch holds it."""
     kept = slice(None) if entities else slice(0)
-    masked_words = np.flatnonzero(sequence.word_labels != IGNORED)
-    labels = sequence.entity_labels[kept]
-    masked_entities = np.flatnonzero(labels != IGNORED)
-    starts, ends = sequence.entity_starts[kept], sequence.entity_ends[kept]
-    return FlatSequence(
-        word_ids=sequence.word_ids,
-        masked_words=masked_words,
-        word_labels=sequence.word_labels[masked_words],
-        entity_ids=sequence.entity_ids[kept],
-        mention_starts=starts,
-        mention_lengths=np.minimum(ends - starts, max_mention_words),
-        masked_entities=masked_entities,
-        entity_labels=labels[masked_entities],
-    )
+
+    def joined(name: str, part: slice = kept) -> Integers:
+        return np.concatenate([getattr(each, name)[part] for each in sequences])
+
+    lengths = [(len(each.word_ids), len(each.entity_ids[kept])) for each in sequences]
+    word_offsets, entity_offsets = np.cumsum([(0, 0), *lengths], axis=0).T
+    word_labels, entity_labels = joined("word_labels", slice(None)), joined("entity_labels")
+    masked_words, masked_entities = (np.flatnonzero(each != IGNORED) for each in (word_labels, entity_labels))
+    starts = joined("entity_starts")
+    mention_lengths = np.minimum(joined("entity_ends") - starts, max_mention_words)
+    shape = Shape(tuple(lengths), int(mention_lengths.sum()), len(masked_words), len(masked_entities))
+    numbers = [
+        joined("word_ids", slice(None)), word_offsets, masked_words, word_labels[masked_words],
+        joined("entity_ids"), starts, mention_lengths, entity_offsets,
+        masked_entities + word_offsets[-1], entity_labels[masked_entities],
+    ]  # fmt: skip
+    return FlatBatch(torch.from_numpy(np.concatenate(numbers).astype(np.int32)), shape)

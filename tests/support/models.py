@@ -3,15 +3,16 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
+from model.data.collation import collate
+from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
 from model.luke.batch import IGNORED, Batch
 from model.luke.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.luke.encoder import LukeModel
-from model.luke.flat import FlatBatch, FlatSequence, flatten
+from model.luke.flat import FlatBatch
 from tests.support.padded import PaddedBatch
 from tests.support.shards import ENTITIES, WORDS
 
@@ -88,32 +89,22 @@ def shifted(batch: PaddedBatch) -> PaddedBatch:
 def flat_of(batch: PaddedBatch) -> FlatBatch:
     """The same batch without padding; mentions must be of consecutive words."""
     batch = shifted(batch)
-    numbers, shape = flatten([flat_row(batch, row) for row in range(len(batch.word_ids))])
-    return FlatBatch(torch.from_numpy(numbers), shape)
+    sequences = [masked_row(batch, row) for row in range(len(batch.word_ids))]
+    return collate(sequences, max_mention_words=30, entities=batch.entity_ids is not None)
 
 
-def flat_row(batch: PaddedBatch, row: int) -> FlatSequence:
-    """A sequence of a padded batch, token by token."""
-    words = batch.word_mask[row].nonzero()[:, 0].tolist()
-    nothing = torch.zeros(1, 0, dtype=torch.int64)
-    ids = nothing if batch.entity_ids is None else batch.entity_ids[row][None]
-    entities = [] if batch.entity_mask is None else batch.entity_mask[row].nonzero()[:, 0].tolist()
-    places = [
-        [place for place in batch.entity_positions[row, each].tolist() if place >= 0] for each in entities
-    ]
-    word_labels = [int(batch.word_labels[row, each]) for each in words]
-    entity_labels = [int(batch.entity_labels[row, each]) for each in entities]
-    columns = (
-        [int(batch.word_ids[row, each]) for each in words],
-        [place for place, label in enumerate(word_labels) if label != IGNORED],
-        [label for label in word_labels if label != IGNORED],
-        [int(ids[0, each]) for each in entities],
-        [each[0] for each in places],
-        [len(each) for each in places],
-        [place for place, label in enumerate(entity_labels) if label != IGNORED],
-        [label for label in entity_labels if label != IGNORED],
-    )
-    return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
+def masked_row(batch: PaddedBatch, row: int) -> MaskedSequence:
+    """A sequence of a padded batch, without its padding."""
+    words = batch.word_mask[row]
+    columns = [batch.word_ids[row, words], batch.word_labels[row, words]]
+    if batch.entity_ids is None:
+        columns += [torch.zeros(0, dtype=torch.int64)] * 4
+    else:
+        entities = batch.entity_mask[row]
+        places = batch.entity_positions[row, entities]
+        columns += [batch.entity_ids[row, entities], batch.entity_labels[row, entities]]
+        columns += [places[:, 0], places.max(dim=1).values + 1]
+    return MaskedSequence(*(column.numpy() for column in columns))
 
 
 def transformers_values(config: LukeConfig) -> dict[str, object]:

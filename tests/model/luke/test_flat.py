@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from model.data.collation import collate
+from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.kernels import attention as forms
 from model.kernels import attention_cuda
@@ -18,7 +20,6 @@ from model.kernels.attention_cuda import Place
 from model.kernels.packing import Packed
 from model.luke import attention
 from model.luke.config import PRESETS
-from model.luke.flat import FlatBatch, FlatSequence, flatten
 from model.luke.heads import LukeForPretraining
 from model.pretraining import recipes
 from tests.model.luke.test_heads import pretraining_pair, run_transformers
@@ -138,18 +139,20 @@ def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
 
 
 def test_what_lies_where() -> None:
-    def sequence(*columns: list[int]) -> FlatSequence:
-        return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
+    def sequence(*columns: list[int]) -> MaskedSequence:
+        return MaskedSequence(*(np.array(column, dtype=np.int64) for column in columns))
 
-    numbers, shape = flatten(
+    batch = collate(
         [
-            sequence([5, 6, 7], [1], [60], [9], [1], [2], [0], [90]),
-            sequence([8, 4], [0, 1], [80, 40], [], [], [], [], []),
-            sequence([3, 2, 1, 0], [3], [10], [11, 12], [0, 3], [3, 1], [1], [13]),
-        ]
+            sequence([5, 6, 7], [-100, 60, -100], [9], [90], [1], [3]),
+            sequence([8, 4], [80, 40], [], [], [], []),
+            sequence([3, 2, 1, 0], [-100, -100, -100, 10], [11, 12], [-100, 13], [0, 3], [4, 4]),
+        ],
+        max_mention_words=3,
+        entities=True,
     )
-    batch = FlatBatch(torch.from_numpy(numbers), shape)
-    assert numbers.dtype == np.int32
+    numbers, shape = batch.numbers, batch.shape
+    assert numbers.dtype == torch.int32
     assert len(numbers) == sum(shape.sizes)
     assert shape.lengths == ((3, 1), (2, 0), (4, 2))
     assert (shape.words, shape.entities, shape.mention_words) == (9, 3, 6)
