@@ -16,7 +16,7 @@ from tasks.questions import cloze_format, cloze_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.cloze_format import Dataset
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Classifier, Logits, no_annotations, no_shift, presets
+from tasks.task import Classifier, Outputs, no_annotations, no_shift, presets
 
 PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
@@ -105,13 +105,13 @@ def logits(module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
 # Decode
 
 
-def candidates(dataset: Dataset, features: Sequence[ClozeFeature], logits: Logits) -> Iterator[Candidates]:
+def candidates(outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
     """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
-    best = [np.full(len(example.entities), -np.inf, np.float32) for example in dataset.examples]
-    for feature, scores in zip(features, logits, strict=True):
+    best = [np.full(len(example.entities), -np.inf, np.float32) for example in outputs.dataset.examples]
+    for feature, scores in zip(outputs.features, outputs.logits, strict=True):
         found = best[feature.example]
         found[feature.entities] = np.maximum(found[feature.entities], scores)
-    for example, scores in zip(dataset.examples, best, strict=True):
+    for example, scores in zip(outputs.dataset.examples, best, strict=True):
         spans = np.array(example.entities, dtype=np.int64).reshape(-1, 2)
         held = np.flatnonzero(np.isfinite(scores))
         entities = Candidates(example.passage, scores[held], spans[held])
@@ -124,9 +124,9 @@ annotated = no_annotations
 decode = partial(common.decode, candidates)
 
 
-def choices(dataset: Dataset, features: Sequence[ClozeFeature], logits: Logits) -> Iterator[Choices]:
+def choices(outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Choices]:
     """The answer to each question, of the texts of its entities; right are those of its answers."""
-    for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
+    for example, found in zip(outputs.dataset.examples, candidates(outputs), strict=True):
         right = {text for _, text in example.answers}
         is_right = np.array([found.answer(number).text in right for number in range(len(found.scores))], bool)
         if is_right.any():
