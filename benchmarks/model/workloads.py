@@ -11,12 +11,12 @@ from benchmarks.harness.workloads import Record, kernel_size, serve, timed
 from model.data.shards import Corpus
 from model.hf.keys import from_transformers
 from model.luke.config import LukeConfig, preset
-from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
 from model.pretraining.throughput import work_of
+from tests.support.attention_kernels import attention_kernel
 from tests.support.padded import PaddedBatch, padded
 
 ENTITIES = 500_000

@@ -9,12 +9,10 @@ On a CPU         products (`attention_cpu`), sequence after sequence; torch's at
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.kernels import attention_cpu, attention_cuda
 from model.kernels.packing import Packed, Reordered
@@ -22,13 +20,6 @@ from model.kernels.packing import Packed, Reordered
 # Where plain products are faster than what serves instead of a fused kernel, and where one takes jagged batches.
 PLAIN_DEVICES = ("cpu",)
 JAGGED_DEVICES = ("cuda",) if hasattr(torch.nested, "nested_tensor_from_jagged") else ()
-# What an operator of torch has in its name, and what its kernel is called.
-KERNELS = {
-    "flash_attention_for_cpu": "the CPU's flash attention",
-    "cudnn_attention": "cuDNN",
-    "efficient_attention": "memory-efficient attention",
-    "flash_attention": "flash attention",
-}
 
 
 @dataclass(frozen=True)
@@ -93,21 +84,3 @@ def stack_keys(keys: Tensor, word_count: int) -> Tensor:
     word_keys = functional.pad(keys[..., :word_count, :], (0, size))
     entity_keys = functional.pad(keys[..., word_count:, :], (size, 0))
     return torch.cat([word_keys, entity_keys], dim=-2)
-
-
-def kernel_of(
-    attention: Callable[[Tensor, Packed], Tensor], layout: Packed, width: int, device: torch.device
-) -> str:
-    """The kernel that an attention module over states of that width runs on there, found by running it."""
-    calls: list[str] = []
-
-    class Recorder(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            calls.append(str(function))
-            return function(*args, **(kwargs or {}))
-
-    states = torch.zeros(len(layout.order), width, device=device)
-    with Recorder():
-        attention(states, layout)
-    found = (name for part, name in KERNELS.items() if any(part in call for call in calls))
-    return next(found, "plain products")

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from model.kernels.attention import kernel_of
 from model.kernels.packing import Packed, Reordered
 from model.kernels.tied_tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
@@ -192,10 +190,3 @@ def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
     """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
     padded = packed.new_zeros(shape.numel(), packed.shape[-1])
     return padded.index_copy(0, indices, packed).unflatten(0, shape)
-
-
-def attention_kernel(module: LukeModel, device: torch.device) -> str:
-    """The kernel of attention over an unpadded batch there, in the module's present mode: training or not."""
-    layout = Packed.of([(16, 4), (16, 4)]).to(device)
-    attention = cast(EncoderLayer, module.layers[0]).attention
-    return kernel_of(attention, layout, module.config.hidden_size, device)

@@ -12,13 +12,13 @@ from torch import Tensor
 from model.data.shards import Corpus
 from model.kernels import cross_entropy
 from model.luke.config import LukeConfig
-from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import to_device
 from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
+from tests.support.attention_kernels import attention_kernel
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, shake
 from tests.support.padded import padded

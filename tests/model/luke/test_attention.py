@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.kernels import attention as forms
-from model.kernels.attention import kernel_of
 from model.kernels.attention_cpu import attend, attend_by_products, dropout_noise
 from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
+from tests.support.attention_kernels import kernel_of
 from tests.support.models import TINY
 
 LENGTHS = ((4, 3), (6, 2), (2, 0))  # words and entities of each sequence
