@@ -56,8 +56,8 @@ class Batch:
     entity_mask       (batch, entities) bool, True where the entity is real
     packed            where the real tokens are, on whose padding the model does no work (`unpadded`)
 
-    Raises ValueError for shapes and types that do not fit together and, for what lies on the CPU, for values
-    that no model can take; a batch that lies on another device is not looked into.
+    Raises ValueError for values that no model can take, where they lie on the CPU; a batch that lies on another device
+    is not looked into. Shapes and types that do not fit together are torch's errors.
     """
 
     word_ids: Tensor
@@ -68,7 +68,6 @@ class Batch:
     packed: Unpadded | None = None
 
     def __post_init__(self) -> None:
-        check_tokens("word", self.word_ids, self.word_mask)
         mask = self.word_mask
         if mask.device.type == "cpu" and not (has_word := mask.any(dim=1)).all():
             row = int(has_word.int().argmin())  # attention over nothing is not a number
@@ -78,11 +77,9 @@ class Batch:
             if any(part is not None for part in parts):
                 raise ValueError("entity_ids, entity_positions, entity_mask come together; one is None")
             return
-        assert self.entity_ids is not None
         assert self.entity_positions is not None
         assert self.entity_mask is not None
-        check_tokens("entity", self.entity_ids, self.entity_mask)
-        check_mentions(self.entity_positions, self.entity_ids, self.entity_mask, self.word_mask)
+        check_mentions(self.entity_positions, self.entity_mask, self.word_mask)
 
     @classmethod
     def of_words(cls, rows: Sequence[Integers], pad_id: int) -> "Batch":
@@ -109,21 +106,9 @@ class Batch:
             check_range("entity_ids", self.entity_ids, config.entity_vocab_size)
 
 
-def check_tokens(kind: str, ids: Tensor, mask: Tensor) -> None:
-    """Ids and mask of words or entities (`kind`), each (batch, tokens)."""
-    if ids.ndim != 2:
-        raise ValueError(f"{kind}_ids has shape {tuple(ids.shape)}, wanted (batch, tokens)")
-    check_like(f"{kind}_ids", ids, torch.int64, ids.shape, ids)
-    check_like(f"{kind}_mask", mask, torch.bool, ids.shape, ids)
-
-
-def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
+def check_mentions(positions: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
     """The word positions of entities (batch, entities, mention): real words, at least one for a real entity."""
     name, words = "entity_positions", word_mask.shape[1]
-    shape = torch.Size([*entity_ids.shape, positions.shape[-1]])
-    check_like(name, positions, torch.int64, shape, entity_ids)
-    if len(entity_ids) != len(word_mask):
-        raise ValueError(f"entity_ids has {len(entity_ids)} sequences, but word_ids has {len(word_mask)}")
     if positions.device.type != "cpu":
         return
     refuse(name, positions, (positions < -1) | (positions >= words), f"-1 to {words - 1} for {words} words")
@@ -143,16 +128,6 @@ def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, w
 def check_range(name: str, ids: Tensor, rows: int) -> None:
     """Ids of a table with so many rows."""
     refuse(name, ids, (ids < 0) | (ids >= rows), f"0 to {rows - 1}, the rows of the model's table")
-
-
-def check_like(name: str, tensor: Tensor, dtype: torch.dtype, shape: torch.Size, ids: Tensor) -> None:
-    """Raise a ValueError unless the tensor has this type and shape, and lies where its ids lie."""
-    if tensor.dtype != dtype:
-        raise ValueError(f"{name} has type {tensor.dtype}, wanted {dtype}")
-    if tensor.shape != shape:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(shape)}")
-    if tensor.device != ids.device:
-        raise ValueError(f"{name} is on {tensor.device}, but its ids are on {ids.device}")
 
 
 def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:
