@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, SequenceFacts

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import cut_by_tokens
-from model.data.collation import collate
+from model.data.batches import collate, cut_by_tokens
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, count_known, epoch_order
 from model.luke.batch import IGNORED

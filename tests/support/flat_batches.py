@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from model.luke.config import LukeConfig

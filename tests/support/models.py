@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly

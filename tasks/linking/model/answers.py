@@ -18,8 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import cut_by_tokens
-from model.data.collation import collate
+from model.data.batches import collate, cut_by_tokens
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from model.luke.heads import ENTITY_LOSS, logits_of_vectors

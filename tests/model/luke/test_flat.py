@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.kernels import attention as forms
