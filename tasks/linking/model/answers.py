@@ -22,8 +22,9 @@ from model.data.batches import collate, cut_by_tokens
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from model.luke.heads import ENTITY_LOSS, logits_of_vectors
+from tasks.io.probabilities import softmax
 from tasks.io.windows import token_spans, windows
-from tasks.linking.candidates import NO_ROW, Candidate, LinkingExample
+from tasks.linking.candidates import NO_ROW, LinkingExample
 from tasks.linking.certainty import UNCALIBRATED, Certainty
 from tasks.linking.model.entity_model import EntityModel
 from tasks.task import MAX_MENTION_POSITIONS
@@ -92,10 +93,12 @@ def masked_mentions_of(
     tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
     by_counts = example.log_priors(context_weight, coherence_weight)
     found_by_counts = zip(tokens.tolist(), example.candidates, by_counts, strict=True)
-    masked = [
-        masked_mention(model, (first, last), each.items, log_prior) if each.items and first < last else None
-        for (first, last), each, log_prior in found_by_counts
-    ]
+    masked = list[MaskedMention | None]()
+    for (first, last), candidates, log_prior in found_by_counts:
+        rows = np.array([model.row_of(each) for each in candidates.items], np.int64)
+        unknown = [each.title for each, row in zip(candidates.items, rows, strict=True) if row < 0]
+        is_asked = candidates.items and first < last
+        masked.append(MaskedMention((first, last), rows, unknown, log_prior) if is_asked else None)
     ends = windows(len(ids), model.room, max(1, model.room - model.room // 4))
     special = model.tokenizer.cls_id, model.tokenizer.sep_id
     found = [
@@ -120,15 +123,6 @@ def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
     A mention that no window has as a whole is cut at the end of the one that has most of it.
     """
     return min(tokens[0] - window.start, window.end - tokens[1]), window.end - window.start
-
-
-def masked_mention(
-    model: EntityModel, tokens: tuple[int, int], candidates: Sequence[Candidate], log_prior: Floats
-) -> MaskedMention:
-    """Return a mention with its rows, before it is answered."""
-    rows = np.array([model.row_of(each) for each in candidates], np.int64)
-    unknown = [each.title for each, row in zip(candidates, rows, strict=True) if row < 0]
-    return MaskedMention(tokens, rows, unknown, log_prior)
 
 
 def disambiguate(
@@ -196,9 +190,7 @@ def shares_of(mention: MaskedMention, logits: Floats, certainty: Certainty) -> F
     scores = (
         certainty.prior_weight * mention.log_prior + logits + certainty.unknown_offset * (mention.rows < 0)
     )
-    shares = np.exp(scores - scores.max())
-    total: Floats = shares / shares.sum()
-    return total
+    return softmax(scores, 1.0)
 
 
 def answer(mention: MaskedMention, logits: Floats, certainty: Certainty, *, fills_mask: bool) -> None:
