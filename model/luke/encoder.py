@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from model.kernels.packing import Packed, Reordered
-from model.kernels.tied_tables import Table
+from model.kernels.tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
 from model.luke.batch import Batch, Unpadded
 from model.luke.config import PAD_ENTITY, LukeConfig

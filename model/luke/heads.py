@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.kernels.cross_entropy import linear_cross_entropy
-from model.kernels.tied_tables import Table
+from model.kernels.tables import Table, linear_cross_entropy
 from model.luke.config import LukeConfig
 from model.luke.embeddings import initialise
 from model.luke.encoder import ACTIVATION, LukeModel
@@ -102,7 +101,7 @@ class LukeForPretraining(nn.Module):
         }
 
     def add_table_gradients_in_place(self) -> None:
-        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tied_tables.Table`."""
+        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tables.Table`."""
         for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
             table.adds_in_place = True
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.data.shards import Corpus
-from model.kernels import cross_entropy
+from model.kernels import tables
 from model.luke.config import LukeConfig
 from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
@@ -170,7 +170,7 @@ def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(
     entity_aware: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some 7,000 tokens, longer than a block of any kernel; the losses are made of several parts."""
-    monkeypatch.setattr(cross_entropy, "LOGITS", 1 << 14)
+    monkeypatch.setattr(tables, "LOGITS", 1 << 14)
     lengths = [(100 + 20 * number, 5 + number) for number in range(11)] * 3
     batch = random_flat(lengths, STILL)
     wanted, of_wanted = outcome(make(STILL, entity_aware), batch, "float32")
