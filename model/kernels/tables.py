@@ -1,4 +1,4 @@
-"""Large tables: the cross-entropy over them, whose memory does not grow with rows times vocabulary, and their gradients.
+"""Large tables: the cross-entropy over them, in memory that does not grow with rows times vocabulary, and gradients.
 
 Autograd makes a gradient of an embedding table as large as the table for each look-up, another one for the head that is
 tied to it, and adds both to what the micro-batches before have left. For half a million entities that is three times

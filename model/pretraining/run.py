@@ -4,7 +4,6 @@ Every random choice of a run (first weights, order, masks, dropout) is a functio
 a run that is killed and called again ends with the same bits as an unbroken one on the same machine.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -31,7 +30,7 @@ from model.pretraining.phases import CHECKPOINTS, Execution, Monitor, PhaseTrain
 from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
 from model.pretraining.start import begin_with_words, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
-from model.training.checkpoints import Checkpoint, hold, latest_checkpoint, remove_leftover
+from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
 from model.training.ranks import Ranks, join
@@ -230,8 +229,3 @@ def is_finished(output: Path, run: Mapping[str, Any]) -> bool:
             return (file.metadata() or {}).get("run") == digest(run) and (output / METRICS).is_file()
     except (OSError, SafetensorError):
         return False
-
-
-def digest(run: Mapping[str, Any]) -> str:
-    """SHA-256 of what defines a run."""
-    return hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()

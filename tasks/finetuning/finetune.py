@@ -11,7 +11,7 @@ import torch
 
 from model.hf.fine_tuned import TEMPERATURE
 from model.hf.load import fingerprint_model
-from model.training.checkpoints import hold, remove_leftover
+from model.training.checkpoints import digest, hold, remove_leftover
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
@@ -22,7 +22,7 @@ from tasks.finetuning.epochs import EpochTraining
 from tasks.finetuning.inference import outputs_of, predict
 from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
-from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
+from tasks.finetuning.results import configuration, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.annotations import entities_sha256
 from tasks.io.data_folder import split_files
