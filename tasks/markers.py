@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.kernels.tied_tables import Table
+from model.kernels.tables import Table
 from model.luke.batch import Batch, mention_positions
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel

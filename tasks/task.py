@@ -33,8 +33,6 @@ from tasks.presets import of_task
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
-Logits = Sequence[np.ndarray]
-"""Of each feature."""
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -103,6 +101,16 @@ class Features(Generic[FeatureOut]):
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Outputs(Generic[Dataset, Feature]):
+    """The outputs of a model for a data set: the logits of each feature, without padding; `labels` are the classes."""
+
+    dataset: Dataset
+    features: Sequence[Feature]
+    logits: Sequence[np.ndarray]
+    labels: Sequence[str] = ()
+
+
 class Classifier(nn.Module):
     """A model for a task: the pretrained part `luke`, and on top of `states` of it a linear `classifier`.
 
@@ -134,7 +142,7 @@ class LabelledBatch:
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
 
 
-def no_shift(dataset: Any, features: Any, logits: Any, labels: Sequence[str]) -> None:
+def no_shift(outputs: Outputs[Any, Any]) -> None:
     """The `bias_shift` of tasks whose classifier stays as it was trained."""
 
 
@@ -220,20 +228,16 @@ class Task(Protocol[Dataset, Feature]):
 
     # Decode
 
-    def bias_shift(
-        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
-    ) -> np.ndarray | None:
+    def bias_shift(self, outputs: Outputs[Dataset, Feature]) -> np.ndarray | None:
         """Return what to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
 
         None: nothing, or the task has nothing to choose.
         """
 
-    def decode(
-        self, dataset: Dataset, features: Sequence[Feature], logits: Logits, labels: Sequence[str]
-    ) -> Sequence[Any]:
+    def decode(self, outputs: Outputs[Dataset, Feature]) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
-    def choices(self, dataset: Dataset, features: Sequence[Feature], logits: Logits) -> Iterator[Choices]:
+    def choices(self, outputs: Outputs[Dataset, Feature]) -> Iterator[Choices]:
         """Yield what the model decided, and what is right: the probabilities of a row are the softmax of its scores.
 
         Rows without a right alternative are left out.
@@ -256,14 +260,7 @@ class Task(Protocol[Dataset, Feature]):
         """Return what a user asks about, without labels. Raises: ValueError naming the record and its field."""
 
     def answers(
-        self,
-        dataset: Dataset,
-        features: Sequence[Feature],
-        logits: Logits,
-        labels: Sequence[str],
-        *,
-        temperature: float,
-        top: int | None,
+        self, outputs: Outputs[Dataset, Feature], *, temperature: float, top: int | None
     ) -> list[dict[str, Any]]:
         """The predictions for a data set of `from_records` as JSON objects, one for each record.
 

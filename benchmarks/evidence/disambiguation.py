@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.evidence.words_around import Floats, Integers, WordsAround, around_mentions
 from benchmarks.harness.options import Options
 from benchmarks.harness.report import Record, Report, progress
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus
 from model.hf.load import read_pretrained

@@ -47,7 +47,7 @@ class Kept(HeldOut):
 
 def beyond(held_out: HeldOut, share: float) -> HeldOut:
     """Return the held-out sequences without those of the first pages, that share of all."""
-    pages = np.concatenate([batch.column("page_id").to_numpy() for batch in held_out.corpus.batches])
+    pages = held_out.corpus.table.column("page_id").to_numpy()
     kept = np.flatnonzero([not is_held_out(int(page), share) for page in pages])
     if not len(kept):
         raise ValueError(f"--beyond {share}: no held-out page is left; build with a larger --held-out")

@@ -22,7 +22,6 @@ from benchmarks.model.workloads import (
 )
 from model.data.shards import Corpus
 from model.luke.config import LukeConfig, preset
-from model.luke.encoder import attention_kernel
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import prepare
@@ -36,6 +35,7 @@ from model.pretraining.throughput import (
     work_of,
 )
 from model.training.optimizer import make_optimizer, parameter_groups
+from tests.support.attention_kernels import attention_kernel
 
 WARM = 3  # micro-batches before what is timed, the longest of which comes first
 

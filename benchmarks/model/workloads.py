@@ -10,15 +10,14 @@ from torch import Tensor, nn
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
 from model.data.shards import Corpus
 from model.hf.keys import from_transformers
-from model.luke.batch import Batch
 from model.luke.config import LukeConfig, preset
-from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
 from model.pretraining.throughput import work_of
-from tests.support.padded import padded
+from tests.support.attention_kernels import attention_kernel
+from tests.support.padded import PaddedBatch, padded
 
 ENTITIES = 500_000
 OURS, THEIRS = "ours", "transformers"
@@ -30,7 +29,7 @@ class Sample:
     """The same sequences without padding and with it."""
 
     flat: FlatBatch
-    padded: Batch
+    padded: PaddedBatch
 
     @classmethod
     def of(cls, flat: FlatBatch, pad_id: int) -> "Sample":
@@ -52,9 +51,9 @@ Step = Callable[[Sample], Tensor]
 
 def variants() -> list[str]:
     """Return the rows of the benchmark: who, attention, layout."""
-    theirs = [f"{THEIRS} {attention} padded" for attention in (ORIGINAL, AWARE)]
-    layouts = ("padded", "unpadded")
-    return theirs + [f"{OURS} {attention} {layout}" for attention in (ORIGINAL, AWARE) for layout in layouts]
+    attentions = (ORIGINAL, AWARE)
+    theirs = [f"{THEIRS} {attention} padded" for attention in attentions]
+    return theirs + [f"{OURS} {attention} unpadded" for attention in attentions]
 
 
 def make_config(size: str, variant: str, dropout: float) -> LukeConfig:
@@ -100,10 +99,9 @@ def their_step(module: nn.Module) -> Step:
     return step
 
 
-def our_step(module: LukeForPretraining, variant: str = "unpadded") -> Step:
+def our_step(module: LukeForPretraining) -> Step:
     """Return the loss of our model."""
-    is_packed = variant.endswith("unpadded")
-    return lambda sample: sum(module(sample.flat if is_packed else sample.padded).losses.values())
+    return lambda sample: sum(module(sample.flat).losses.values())
 
 
 def same_weights(config: LukeConfig, names: list[str]) -> dict[str, tuple[nn.Module, Step]]:
@@ -125,7 +123,7 @@ def same_weights(config: LukeConfig, names: list[str]) -> dict[str, tuple[nn.Mod
             weights = from_transformers(state, "transformers", with_heads=True)
             kept = {key: nn.Parameter(weights[key]) for key in module.state_dict()}
             module.load_state_dict(kept, assign=True)
-            found[name] = (module, our_step(module, name))
+            found[name] = (module, our_step(module))
         found[name][0].train()
     return found
 
@@ -176,7 +174,7 @@ def memory(
     torch.set_num_threads(threads)
     config = make_config(size, name, dropout)
     module = make_theirs(config) if name.startswith(THEIRS) else LukeForPretraining(config)
-    step = their_step(module) if name.startswith(THEIRS) else our_step(module, name)
+    step = their_step(module) if name.startswith(THEIRS) else our_step(module)
     batch = next(batches(sequences, batch_size))
     loaded = reset_peak("cpu")
     whole_step(module.train(), step, batch)

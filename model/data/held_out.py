@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from model.data.masking import Masker
-from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, open_batches, row_of
+from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, list_lengths, open_table
 from model.luke.config import MASKED_SHARE, SPECIAL_ENTITIES
 
 # The same for every model, whatever its seed, profile or step.
@@ -29,15 +29,11 @@ class Commonest:
     A label is an entity id, [UNK] for entities outside the vocabulary together, or -1 where there is none.
     """
 
-    batches: tuple[pa.RecordBatch, ...]
-    starts: Integers  # of each batch, in rows
+    columns: tuple[pa.ChunkedArray, ...]  # of COLUMNS
 
     def __getitem__(self, index: int) -> tuple[Integers, Integers]:
         """Both labels of the entities of a sequence."""
-        block = int(np.searchsorted(self.starts, index, side="right")) - 1
-        labels, known = (
-            row_of(self.batches[block].column(name), index - self.starts[block]) for name in COLUMNS
-        )
+        labels, known = (column[index].values.to_numpy() for column in self.columns)
         return labels, known
 
 
@@ -96,25 +92,17 @@ class HeldOut:
 def read_commonest(path: Path, corpus: Corpus) -> Commonest:
     """Open the file of commonest labels; ValueError unless it was made of these very sequences."""
     remedy = "make it of these sequences"
-    batches = open_batches(path)
-    if not batches and len(corpus):
+    table = open_table(path, COLUMNS, remedy)
+    if not table.num_rows and len(corpus):
         raise ValueError(f"{path}: no rows, but there are {len(corpus)} held-out sequences; {remedy}")
-    if batches and not set(COLUMNS) <= set(batches[0].schema.names):
-        raise ValueError(f"{path}: columns {', '.join(COLUMNS)} wanted; {remedy}")
-    origin = (batches[0].schema.metadata or {}).get(ORIGIN, b"").decode() if batches else corpus.fingerprint
+    origin = (table.schema.metadata or {}).get(ORIGIN, b"").decode() if len(corpus) else corpus.fingerprint
     if origin != corpus.fingerprint:
         raise ValueError(
             f"{path}: made of sequences {origin!r}, but {corpus.folder} holds {corpus.fingerprint!r}; {remedy}"
         )
-    wanted = list_lengths(corpus.batches, "entity_ids")
-    for name in COLUMNS:
-        if not np.array_equal(list_lengths(batches, name), wanted):
+    columns = tuple(table.column(name) for name in COLUMNS)
+    wanted = list_lengths(corpus.table.column("entity_ids"))
+    for name, column in zip(COLUMNS, columns, strict=True):
+        if not np.array_equal(list_lengths(column), wanted):
             raise ValueError(f"{path}: {name} is not parallel to the sequences' entity_ids; {remedy}")
-    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])[:-1]
-    return Commonest(tuple(batches), starts)
-
-
-def list_lengths(batches: list[pa.RecordBatch], column: str) -> Integers:
-    """The number of values in each row of a list column."""
-    lengths = [np.diff(batch.column(column).offsets.to_numpy()) for batch in batches]
-    return np.concatenate(lengths) if lengths else np.zeros(0, dtype=np.int64)
+    return Commonest(columns)

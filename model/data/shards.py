@@ -5,14 +5,14 @@ The folder's manifest.json is the truth: only the files it lists are opened, and
 
 import hashlib
 import json
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from model.luke.config import SPECIAL_ENTITIES
@@ -24,6 +24,7 @@ TITLE_COLUMNS = ("title_word_ids", "name_word_ids")
 SEEN, HELD_OUT = "sequences", "held_out"
 ORDER_STREAM = 0
 Numbers = NDArray[Any]
+NOTHING = pa.table({name: pa.array([], pa.list_(pa.int32())) for name in COLUMNS})
 
 
 @dataclass(frozen=True)
@@ -68,29 +69,19 @@ class Corpus:
         manifest, self.fingerprint = read_manifest(folder)
         self.facts = read_facts(manifest["facts"], folder / "manifest.json")
         self.listed = {entry["path"] for entry in manifest["files"]}
-        self.batches: list[pa.RecordBatch] = []
-        self.ends: list[int] = []
+        tables = []
         for entry in sorted(manifest["files"], key=lambda entry: entry["path"]):
             check_file(folder, entry)
             if entry["path"].startswith(f"{part}/") and entry["path"].endswith(".arrow"):
-                self._add(folder / entry["path"], entry["rows"])
+                tables.append(read_shard(folder / entry["path"], entry["rows"]))
+        self.table = pa.concat_tables(tables) if tables else NOTHING
+        self.columns = [self.table.column(name) for name in COLUMNS]  # each knows where its blocks begin
         self.word_starts = read_word_starts(folder, manifest["files"], self.facts.word_vocab_size)
         if not len(self) and part == SEEN:
             raise ValueError(f"{folder}: no sequences; pretraining needs at least one, use a larger dump")
 
     def __reduce__(self) -> tuple[type["Corpus"], tuple[Path, str]]:
         return Corpus, (self.folder, self.part)
-
-    def _add(self, path: Path, rows: int) -> None:
-        first = len(self)
-        for batch in open_batches(path):
-            missing = [column for column in COLUMNS if column not in batch.schema.names]
-            if missing:
-                raise ValueError(f"{path}: columns {', '.join(missing)} are missing; {REMEDY}")
-            self.batches.append(batch)
-            self.ends.append(len(self) + batch.num_rows)
-        if len(self) - first != rows:
-            raise ValueError(f"{path}: {len(self) - first} rows, manifest says {rows}; {REMEDY}")
 
     def titles(self) -> Titles:
         """The words of the entities' titles; ValueError for a file that is not of this vocabulary."""
@@ -99,29 +90,20 @@ class Corpus:
             raise ValueError(
                 f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or give --entity-start random"
             )
-        batches = open_batches(path)
-        if missing := [
-            name for name in TITLE_COLUMNS for batch in batches[:1] if name not in batch.schema.names
-        ]:
-            raise ValueError(f"{path}: columns {', '.join(missing)} are missing; {REMEDY}")
-        whole, names = (read_title_words(path, batches, name, self.facts) for name in TITLE_COLUMNS)
+        table = open_table(path, TITLE_COLUMNS)
+        whole, names = (read_title_words(path, table.column(name), self.facts) for name in TITLE_COLUMNS)
         return Titles(whole, names)
 
     def __len__(self) -> int:
-        return self.ends[-1] if self.ends else 0
+        return int(self.table.num_rows)
 
     def __getitem__(self, index: int) -> AnnotatedSequence:
         """The sequence of that index; ValueError for unknown words and spans that do not lie in its words."""
         if not 0 <= index < len(self):
             raise IndexError(index)
-        block = bisect_right(self.ends, index)
-        row = index - (self.ends[block] - self.batches[block].num_rows)
-        words, entities, starts, ends = (
-            row_of(self.batches[block].column(name), row) for name in COLUMNS[:4]
-        )
-        sequence = AnnotatedSequence(
-            words, entities, starts, ends, page_id=self.batches[block].column("page_id")[row].as_py()
-        )
+        *lists, page = (column[index] for column in self.columns)
+        words, entities, starts, ends = (each.values.to_numpy() for each in lists)
+        sequence = AnnotatedSequence(words, entities, starts, ends, page.as_py())
         self._check(sequence, index)
         return sequence
 
@@ -148,12 +130,13 @@ def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> N
     """
     size = corpus.facts.entity_vocab_size
     counts = np.zeros(size, dtype=np.int64)
-    for batch, end in zip(corpus.batches, corpus.ends, strict=True):
-        column = batch.column("entity_ids")
+    start = 0
+    for block in corpus.table.column("entity_ids").chunks:
+        begin, start = start, start + len(block)
         if chosen is not None:
-            first, last = np.searchsorted(chosen, (end - batch.num_rows, end))
-            column = column.take(pa.array(chosen[first:last] - (end - batch.num_rows)))
-        entity_ids = column.flatten().to_numpy()
+            first, last = np.searchsorted(chosen, (begin, start))
+            block = block.take(pa.array(chosen[first:last] - begin))
+        entity_ids = block.flatten().to_numpy()
         if len(entity_ids) and not 0 <= entity_ids.min() <= entity_ids.max() < size:
             raise ValueError(
                 f"{corpus.folder}: entity ids from {entity_ids.min()} to {entity_ids.max()}, but "
@@ -166,10 +149,9 @@ def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> N
 def count_known(corpus: Corpus) -> NDArray[np.int64]:
     """The number of known entities, not [UNK], in each sequence, (sequences,); one block is read at a time."""
     counts = [np.zeros(0, dtype=np.int64)]
-    for batch in corpus.batches:
-        column = batch.column("entity_ids")
-        before = np.append(0, np.cumsum(column.flatten().to_numpy() >= SPECIAL_ENTITIES))
-        offsets = column.offsets.to_numpy()
+    for block in corpus.table.column("entity_ids").chunks:
+        before = np.append(0, np.cumsum(block.flatten().to_numpy() >= SPECIAL_ENTITIES))
+        offsets = block.offsets.to_numpy()
         counts.append(np.diff(before[offsets - offsets[0]]))
     return np.concatenate(counts)
 
@@ -209,12 +191,23 @@ def check_file(folder: Path, entry: Mapping[str, Any]) -> None:
         raise ValueError(f"{path}: {size} bytes, manifest says {entry['bytes']}; {REMEDY}")
 
 
-def open_batches(path: Path) -> list[pa.RecordBatch]:
-    """The record batches of an Arrow IPC stream, memory-mapped."""
+def open_table(path: Path, columns: Sequence[str], remedy: str = REMEDY) -> pa.Table:
+    """The table of an Arrow IPC stream, memory-mapped; ValueError for one that lacks a column."""
     try:
-        return list(pa.ipc.open_stream(pa.memory_map(str(path))))
+        table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path}: not an Arrow IPC stream ({error}); {REMEDY}") from error
+        raise ValueError(f"{path}: not an Arrow IPC stream ({error}); {remedy}") from error
+    if missing := [name for name in columns if name not in table.column_names]:
+        raise ValueError(f"{path}: columns {', '.join(missing)} are missing; {remedy}")
+    return table
+
+
+def read_shard(path: Path, rows: int) -> pa.Table:
+    """The sequences of a file, as many as the manifest says."""
+    table = open_table(path, COLUMNS).select(COLUMNS)
+    if table.num_rows != rows:
+        raise ValueError(f"{path}: {table.num_rows} rows, manifest says {rows}; {REMEDY}")
+    return table
 
 
 def read_word_starts(folder: Path, files: list[Mapping[str, Any]], word_vocab_size: int) -> NDArray[np.bool_]:
@@ -222,20 +215,15 @@ def read_word_starts(folder: Path, files: list[Mapping[str, Any]], word_vocab_si
     path = folder / "word_starts.arrow"
     if not any(entry["path"] == path.name for entry in files):
         raise ValueError(f"{folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}")
-    columns = [batch.column("word_start").to_numpy(zero_copy_only=False) for batch in open_batches(path)]
-    starts = np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
+    starts = open_table(path, ["word_start"]).column("word_start").to_numpy()
     if len(starts) != word_vocab_size:
         raise ValueError(f"{path}: {len(starts)} rows, but word_vocab_size is {word_vocab_size}; {REMEDY}")
     return starts.astype(bool)
 
 
-def read_title_words(
-    path: Path, batches: list[pa.RecordBatch], column: str, facts: SequenceFacts
-) -> TitleWords:
+def read_title_words(path: Path, column: pa.ChunkedArray, facts: SequenceFacts) -> TitleWords:
     """A column of lists of word ids, a row for each entity."""
-    lists = [batch.column(column) for batch in batches]
-    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(each.offsets.to_numpy()) for each in lists)])
-    ids = np.concatenate([np.zeros(0, np.int64), *(each.flatten().to_numpy() for each in lists)])
+    lengths, ids = list_lengths(column), pc.list_flatten(column).to_numpy().astype(np.int64)
     size, words = facts.entity_vocab_size, facts.word_vocab_size
     if len(lengths) != size:
         raise ValueError(f"{path}: {len(lengths)} rows, but entity_vocab_size is {size}; {REMEDY}")
@@ -247,10 +235,9 @@ def read_title_words(
     return TitleWords(ids, np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def row_of(column: pa.ListArray, row: int) -> Numbers:
-    """One list of a column as a view of the mapped file."""
-    offsets = column.offsets
-    return column.values.to_numpy()[offsets[row].as_py() : offsets[row + 1].as_py()]
+def list_lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The number of values in each row of a list column."""
+    return np.asarray(pc.list_value_length(column).to_numpy(), np.int64)
 
 
 def random_bits(seed: int, epoch: int, *, stream: int, index: int = 0) -> np.random.Philox:

@@ -47,27 +47,25 @@ def read_fine_tuned(folder: Path) -> dict[str, Any]:
     return values if {"task", "model"} <= values.keys() else {}
 
 
-def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | None = None) -> LukeModel:
+def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int) -> LukeModel:
     """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
 
     `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two and a model
-    that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words where
-    `mask_word`, the id of [MASK], is given (`start_entities_as_words`), and is drawn from torch's generator otherwise.
+    that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words, of
+    which `mask_word` is the id of [MASK] (`start_entities_as_words`).
     Entity-aware queries that the weights lack start as copies of Q; those that are not wanted are left out; all of
     that is logged. Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
-    if starts_as_words := mask_word is not None and not has_entities(weights):
+    if not has_entities(weights):
         config = replace(config, entity_emb_size=config.hidden_size)
     encoder = {
         key.removeprefix("luke."): tensor for key, tensor in weights.items() if key.startswith("luke.")
     }
     module = LukeModel(replace(config, use_entity_aware_attention=use_entity_aware_attention))
     load_encoder(module, encoder, source=path, entities_required=has_entities(weights))
-    if starts_as_words and mask_word is not None:
+    if not has_entities(weights):
         start_entities_as_words(module, mask_word, path)
-    elif not has_entities(weights):
-        logger.info("%s: no entity side in the weights; it is drawn at random", path)
     return module.eval()
 
 

@@ -1,35 +1,25 @@
 """Attention over tokens that lie as a layout says (`model.kernels.packing`), by what suits the device.
 
-Packed on a GPU, bf16   its variable-length kernel (`attention_cuda.attend_by_cases`; `model.luke.attention.has_kernel`)
-Packed on a GPU, else   torch's attention over jagged tensors (`attention_cuda.attend_jagged`)
-Padded on a GPU         torch's attention with a mask
-Both on a CPU           products (`attention_cpu`), sequence after sequence where they are packed; torch's attention
-                        where there is neither dropout nor a query for entities, except in training in bf16
+On a GPU, bf16   its variable-length kernel (`attention_cuda.attend_by_cases`; `model.luke.attention.has_kernel`)
+On a GPU, else   torch's attention over jagged tensors (`attention_cuda.attend_jagged`)
+On a CPU         products (`attention_cpu`), sequence after sequence; torch's attention where there is neither dropout
+                 nor a query for entities, except in training in bf16
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.kernels import attention_cpu, attention_cuda
-from model.kernels.packing import Layout, Padded, Reordered
+from model.kernels.packing import Packed, Reordered
 
 # Where plain products are faster than what serves instead of a fused kernel, and where one takes jagged batches.
 PLAIN_DEVICES = ("cpu",)
 JAGGED_DEVICES = ("cuda",) if hasattr(torch.nested, "nested_tensor_from_jagged") else ()
-# What an operator of torch has in its name, and what its kernel is called.
-KERNELS = {
-    "flash_attention_for_cpu": "the CPU's flash attention",
-    "cudnn_attention": "cuDNN",
-    "efficient_attention": "memory-efficient attention",
-    "flash_attention": "flash attention",
-}
 
 
 @dataclass(frozen=True)
@@ -46,20 +36,11 @@ class Queries:
 
 
 def attend(
-    queries: Queries, keys: Tensor, values: Tensor, layout: Layout, heads: int, dropout: float
+    queries: Queries, keys: Tensor, values: Tensor, layout: Packed, heads: int, dropout: float
 ) -> Tensor:
-    """Multi-head attention on (..., tokens, hidden): a token sees those of its own sequence."""
+    """Multi-head attention on (tokens, hidden): a token sees those of its own sequence."""
     device = keys.device.type
-    is_plain = device in PLAIN_DEVICES and not torch.compiler.is_compiling()
-    dense = attention_cpu.attend if is_plain else attend_stacked
-    if isinstance(layout, Padded):
-
-        def split(tokens: Tensor) -> Tensor:
-            return tokens.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-        mask = layout.key_mask[:, None, None, :]
-        of_heads = *queries.map(split), split(keys), split(values)
-        return dense(*of_heads, layout.word_count, mask, dropout).transpose(1, 2).flatten(2)
+    dense = attention_cpu.attend if device in PLAIN_DEVICES else attend_stacked
 
     def arrange(tokens: Tensor) -> Tensor:
         if layout.entity_count:
@@ -81,19 +62,16 @@ def attend_stacked(
     keys: Tensor,
     values: Tensor,
     word_count: int,
-    mask: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    """Torch's attention on (batch, heads, tokens, head size); `mask` (batch, 1, 1, tokens) is True at real keys.
+    """Torch's attention on (batch, heads, tokens, head size).
 
     Where entity keys have queries of their own, both kinds are one call: queries and keys of double width.
     """
     query, scale = for_words, 1 / math.sqrt(keys.shape[-1])
     if for_entities is not None:
         query, keys = torch.cat([for_words, for_entities], dim=-1), stack_keys(keys, word_count)
-    return functional.scaled_dot_product_attention(
-        query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale
-    )
+    return functional.scaled_dot_product_attention(query, keys, values, dropout_p=dropout, scale=scale)
 
 
 def stack_keys(keys: Tensor, word_count: int) -> Tensor:
@@ -106,22 +84,3 @@ def stack_keys(keys: Tensor, word_count: int) -> Tensor:
     word_keys = functional.pad(keys[..., :word_count, :], (0, size))
     entity_keys = functional.pad(keys[..., word_count:, :], (size, 0))
     return torch.cat([word_keys, entity_keys], dim=-2)
-
-
-def kernel_of(
-    attention: Callable[[Tensor, Layout], Tensor], layout: Layout, width: int, device: torch.device
-) -> str:
-    """The kernel that an attention module over states of that width runs on there, found by running it."""
-    tokens = layout.key_mask.shape if isinstance(layout, Padded) else [len(layout.order)]
-    calls: list[str] = []
-
-    class Recorder(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            calls.append(str(function))
-            return function(*args, **(kwargs or {}))
-
-    states = torch.zeros(*tokens, width, device=device)
-    with Recorder():
-        attention(states, layout)
-    found = (name for part, name in KERNELS.items() if any(part in call for call in calls))
-    return next(found, "plain products")

@@ -20,7 +20,6 @@ def attend(
     keys: Tensor,
     values: Tensor,
     word_count: int,
-    mask: Tensor | None,
     dropout: float,
 ) -> Tensor:
     """Attention on (batch, heads, tokens, L), as `attend_by_products` has it.
@@ -30,8 +29,8 @@ def attend(
     """
     learns_in_bf16 = keys.dtype is torch.bfloat16 and keys.requires_grad
     if dropout > 0 or for_entities is not None or learns_in_bf16:
-        return attend_by_products(for_words, for_entities, keys, values, word_count, mask, dropout)
-    return functional.scaled_dot_product_attention(for_words, keys, values, attn_mask=mask)
+        return attend_by_products(for_words, for_entities, keys, values, word_count, dropout)
+    return functional.scaled_dot_product_attention(for_words, keys, values)
 
 
 def attend_in_turn(
@@ -56,7 +55,7 @@ def attend_in_turn(
         lengths,
         strict=True,
     )
-    attended = [form(*tensors, words, None, dropout) for *tensors, (words, _) in rows]
+    attended = [form(*tensors, words, dropout) for *tensors, (words, _) in rows]
     return Joined.apply(sizes, *attended)
 
 
@@ -66,16 +65,15 @@ def attend_by_products(
     keys: Tensor,
     values: Tensor,
     word_count: int,
-    mask: Tensor | None,
     dropout: float,
 ) -> Tensor:
     """softmax(Q K^T / sqrt(L)) V on (batch, heads, tokens, L), its weights dropped with that probability.
 
     `for_words` are the queries that meet the first `word_count` keys, `for_entities` those that meet the
-    others (None: the same). `mask` (batch, 1, 1, tokens) is True at real keys.
+    others (None: the same).
     """
     with torch.autocast(keys.device.type, enabled=False):
-        return Products.apply(for_words, for_entities, keys, values, word_count, mask, dropout)
+        return Products.apply(for_words, for_entities, keys, values, word_count, dropout)
 
 
 class Products(torch.autograd.Function):
@@ -89,7 +87,6 @@ class Products(torch.autograd.Function):
         keys: Tensor,
         values: Tensor,
         word_count: int,
-        mask: Tensor | None,
         dropout: float,
     ) -> Tensor:
         scale = 1 / math.sqrt(keys.shape[-1])
@@ -97,8 +94,6 @@ class Products(torch.autograd.Function):
         if for_entities is not None:
             entity_keys = keys[..., word_count:, :].transpose(-1, -2)
             scores[..., word_count:] = (for_entities * scale) @ entity_keys
-        if mask is not None:
-            scores.masked_fill_(~mask, -math.inf)
         weights = torch.softmax(scores, dim=-1, out=scores)
         kept, rescale = weights, 1.0
         if dropout:
@@ -129,15 +124,8 @@ class Products(torch.autograd.Function):
         of_scores = of_weights.sub_(mean).mul_(weights)
         of_keys = of_scores.transpose(-1, -2) @ for_words
         if for_entities is None:
-            return (
-                of_scores @ keys * context.scale,
-                None,
-                of_keys * context.scale,
-                of_values,
-                None,
-                None,
-                None,
-            )
+            of_queries = of_scores @ keys * context.scale
+            return of_queries, None, of_keys * context.scale, of_values, None, None
         of_words, of_entities = of_scores[..., :words], of_scores[..., words:]
         of_keys[..., words:, :] = of_entities.transpose(-1, -2) @ for_entities
         return (
@@ -145,7 +133,6 @@ class Products(torch.autograd.Function):
             of_entities @ keys[..., words:, :] * context.scale,
             of_keys * context.scale,
             of_values,
-            None,
             None,
             None,
         )

@@ -1,8 +1,7 @@
 """The layout of a batch's tokens in memory.
 
-`Padded` is a block (batch, words + entities, hidden) with a mask. `Packed` is (tokens, hidden) without
-padding: the words of all sequences, then the entities of all sequences, so that whatever treats a token by
-itself sees real tokens only and words and entities are one slice each.
+`Packed` is (tokens, hidden) without padding: the words of all sequences, then the entities of all sequences, so that
+whatever treats a token by itself sees real tokens only and words and entities are one slice each.
 """
 
 import functools
@@ -13,14 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-
-@dataclass(frozen=True)
-class Padded:
-    """`key_mask` (batch, words + entities) is True where a token is real; the first `word_count` are words."""
-
-    key_mask: Tensor
-    word_count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +79,6 @@ class Packed:
         offsets = self.word_offsets + self.entity_offsets
         lengths = tuple((words + entities, 0) for words, entities in self.lengths)
         return Packed(offsets, torch.zeros_like(offsets), lengths)
-
-
-Layout = Padded | Packed
 
 
 def spread(values: Tensor, offsets: Tensor, count: int) -> Tensor:

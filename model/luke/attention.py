@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from model.kernels import attention_cuda
 from model.kernels.attention import Queries, attend
-from model.kernels.packing import Layout, Packed, Reordered
+from model.kernels.packing import Packed, Reordered
 from model.luke.config import LukeConfig
 
 ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
@@ -32,10 +32,10 @@ class SelfAttention(nn.Module):
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, states: Tensor, layout: Layout) -> Tensor:
-        """Attend over `states` (..., words + entities, hidden), arranged as `layout` says; the same shape."""
+    def forward(self, states: Tensor, layout: Packed) -> Tensor:
+        """Attend over `states` (words + entities, hidden), arranged as `layout` says; the same shape."""
         dropout = self.dropout if self.training else 0.0
-        if isinstance(layout, Packed) and has_kernel(states, self.head_size):
+        if has_kernel(states, self.head_size):
             return self.attend_on_gpu(states, layout, dropout)
         queries = self.queries(states, layout.word_count)
         return attend(queries, self.key(states), self.value(states), layout, self.heads, dropout)
@@ -90,22 +90,12 @@ class EntityAwareAttention(SelfAttention):
 
     def queries(self, states: Tensor, word_count: int) -> Queries:
         """A query of every token for word keys, and one for entity keys; without entities the first alone."""
-        if states.shape[-2] == word_count:
+        if len(states) == word_count:
             return super().queries(states, word_count)
-        word_to_word, word_to_entity, entity_to_word, entity_to_entity = self.four_queries(states, word_count)
+        words, entities = states[:word_count], states[word_count:]
         return Queries(
-            torch.cat([word_to_word, entity_to_word], dim=-2),
-            torch.cat([word_to_entity, entity_to_entity], dim=-2),
-        )
-
-    def four_queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The queries w2w, w2e (of the words), e2w, e2e (of the entities)."""
-        words, entities = states[..., :word_count, :], states[..., word_count:, :]
-        return (
-            self.query(words),
-            self.word_to_entity_query(words),
-            self.entity_to_word_query(entities),
-            self.entity_to_entity_query(entities),
+            torch.cat([self.query(words), self.entity_to_word_query(entities)]),
+            torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)]),
         )
 
 

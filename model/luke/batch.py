@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -53,12 +54,10 @@ class Batch:
     entity_ids        (batch, entities) int64, 0 is [PAD]
     entity_positions  (batch, entities, mention) int64 positions in word_ids, -1 is padding
     entity_mask       (batch, entities) bool, True where the entity is real
-    word_labels       (batch, words) int64, -100 where nothing is to be predicted
-    entity_labels     (batch, entities) int64, -100 where nothing is to be predicted
-    packed            where the real tokens are; with it the model does no work on padding (`unpadded`)
+    packed            where the real tokens are, on whose padding the model does no work (`unpadded`)
 
-    Raises ValueError for shapes and types that do not fit together and, for what lies on the CPU, for values
-    that no model can take; a batch that lies on another device is not looked into.
+    Raises ValueError for values that no model can take, where they lie on the CPU; a batch that lies on another device
+    is not looked into. Shapes and types that do not fit together are torch's errors.
     """
 
     word_ids: Tensor
@@ -66,70 +65,50 @@ class Batch:
     entity_ids: Tensor | None = None
     entity_positions: Tensor | None = None
     entity_mask: Tensor | None = None
-    word_labels: Tensor | None = None
-    entity_labels: Tensor | None = None
     packed: Unpadded | None = None
 
     def __post_init__(self) -> None:
-        check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
         mask = self.word_mask
         if mask.device.type == "cpu" and not (has_word := mask.any(dim=1)).all():
             row = int(has_word.int().argmin())  # attention over nothing is not a number
             raise ValueError(f"word_mask of shape {tuple(mask.shape)} has no word in sequence {row}")
         parts = (self.entity_ids, self.entity_positions, self.entity_mask)
         if any(part is None for part in parts):
-            if any(part is not None for part in (*parts, self.entity_labels)):
+            if any(part is not None for part in parts):
                 raise ValueError("entity_ids, entity_positions, entity_mask come together; one is None")
             return
-        assert self.entity_ids is not None
         assert self.entity_positions is not None
         assert self.entity_mask is not None
-        check_tokens("entity", self.entity_ids, self.entity_mask, self.entity_labels)
-        check_mentions(self.entity_positions, self.entity_ids, self.entity_mask, self.word_mask)
+        check_mentions(self.entity_positions, self.entity_mask, self.word_mask)
 
     @classmethod
     def of_words(cls, rows: Sequence[Integers], pad_id: int) -> "Batch":
-        """Word ids of sequences, without entities and labels."""
+        """Word ids of sequences, without entities."""
         return cls(pad(rows, pad_id), lengths_mask(rows))
 
-    def to(self, device: torch.device | str) -> "Batch":
+    def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
-        tensors = {name: value for name, value in vars(self).items() if value is not None}
-        return Batch(**{name: value.to(device) for name, value in tensors.items()})
+        return replace(
+            self, **{name: value.to(device) for name, value in vars(self).items() if value is not None}
+        )
 
-    def unpadded(self) -> "Batch":
-        """The same batch, on whose padding the model does no work; call it before the batch is moved."""
+    def unpadded(self) -> Self:
+        """The same batch with the places of its tokens, which are found on the CPU: call it before it is moved."""
         return replace(self, packed=Unpadded.of(self.word_mask, self.entity_mask))
 
-    def check(self, config: LukeConfig, part: str) -> None:
-        """Raise a ValueError unless a model of that configuration has a row for every `part`: ids or labels.
+    def check(self, config: LukeConfig) -> None:
+        """Raise a ValueError unless a model of that configuration has a row for every id.
 
         A model does that itself with what lies on the CPU; elsewhere it would have to wait for the device.
         """
-        check_range(f"word_{part}", getattr(self, f"word_{part}"), config.vocab_size)
-        check_range(f"entity_{part}", getattr(self, f"entity_{part}"), config.entity_vocab_size)
+        check_range("word_ids", self.word_ids, config.vocab_size)
+        if self.entity_ids is not None:
+            check_range("entity_ids", self.entity_ids, config.entity_vocab_size)
 
 
-def check_tokens(kind: str, ids: Tensor, mask: Tensor, labels: Tensor | None) -> None:
-    """Ids, mask and labels of words or entities (`kind`), each (batch, tokens)."""
-    if ids.ndim != 2:
-        raise ValueError(f"{kind}_ids has shape {tuple(ids.shape)}, wanted (batch, tokens)")
-    check_like(f"{kind}_ids", ids, torch.int64, ids.shape, ids)
-    check_like(f"{kind}_mask", mask, torch.bool, ids.shape, ids)
-    if labels is None:
-        return
-    check_like(f"{kind}_labels", labels, torch.int64, ids.shape, ids)
-    if labels.device.type == "cpu":
-        refuse(f"{kind}_labels", labels, (labels != IGNORED) & ~mask, f"{IGNORED} at padding")
-
-
-def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
+def check_mentions(positions: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
     """The word positions of entities (batch, entities, mention): real words, at least one for a real entity."""
     name, words = "entity_positions", word_mask.shape[1]
-    shape = torch.Size([*entity_ids.shape, positions.shape[-1]])
-    check_like(name, positions, torch.int64, shape, entity_ids)
-    if len(entity_ids) != len(word_mask):
-        raise ValueError(f"entity_ids has {len(entity_ids)} sequences, but word_ids has {len(word_mask)}")
     if positions.device.type != "cpu":
         return
     refuse(name, positions, (positions < -1) | (positions >= words), f"-1 to {words - 1} for {words} words")
@@ -146,24 +125,9 @@ def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, w
         )
 
 
-def check_range(name: str, ids: Tensor | None, rows: int) -> None:
-    """Ids of a table with so many rows; labels may be -100, too."""
-    if ids is None:
-        return
-    is_outside = (ids < 0) | (ids >= rows)
-    if name.endswith("_labels"):
-        is_outside &= ids != IGNORED
-    refuse(name, ids, is_outside, f"0 to {rows - 1}, the rows of the model's table")
-
-
-def check_like(name: str, tensor: Tensor, dtype: torch.dtype, shape: torch.Size, ids: Tensor) -> None:
-    """Raise a ValueError unless the tensor has this type and shape, and lies where its ids lie."""
-    if tensor.dtype != dtype:
-        raise ValueError(f"{name} has type {tensor.dtype}, wanted {dtype}")
-    if tensor.shape != shape:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(shape)}")
-    if tensor.device != ids.device:
-        raise ValueError(f"{name} is on {tensor.device}, but its ids are on {ids.device}")
+def check_range(name: str, ids: Tensor, rows: int) -> None:
+    """Ids of a table with so many rows."""
+    refuse(name, ids, (ids < 0) | (ids >= rows), f"0 to {rows - 1}, the rows of the model's table")
 
 
 def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.kernels.tied_tables import Table
+from model.kernels.tables import Table
 from model.luke.config import PAD_ENTITY, LukeConfig
 
 # Every input is of segment 0; the tables keep further rows so that checkpoints can be exchanged.

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from model.kernels.attention import kernel_of
-from model.kernels.packing import Layout, Packed, Padded, Reordered
-from model.kernels.tied_tables import Table
+from model.kernels.packing import Packed, Reordered
+from model.kernels.tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
 from model.luke.batch import Batch, Unpadded
 from model.luke.config import PAD_ENTITY, LukeConfig
@@ -42,10 +40,10 @@ class EncoderLayer(nn.Module):
         self.activation = ACTIVATION[config.hidden_act]
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, states: Tensor, layout: Layout, rows: Tensor | None = None) -> Tensor:
-        """States (..., words + entities, hidden), arranged as `layout` says, to the same shape.
+    def forward(self, states: Tensor, layout: Packed, rows: Tensor | None = None) -> Tensor:
+        """States (words + entities, hidden), arranged as `layout` says, to the same shape.
 
-        Of a packed batch to those at `rows` alone, where these are given.
+        To those at `rows` alone, where these are given.
         """
         attended = self.attention(states, layout)
         if rows is not None:
@@ -91,57 +89,11 @@ class LukeModel(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Encode a batch to word states (batch, words, hidden) and entity states (batch, entities, hidden).
 
-        The second is None for a batch without entities. Raises ValueError for more words than positions.
+        The second is None for a batch without entities. The states of padding, on which no work is done, are zero.
+        Raises ValueError for more words than positions.
         """
         self.check(batch)
-        if batch.packed is not None:
-            return self.encode_packed(batch, batch.packed)
-        states = self.word_embeddings(batch.word_ids, batch.word_mask)
-        key_mask = batch.word_mask
-        if batch.entity_ids is not None:
-            assert batch.entity_mask is not None
-            entities = self.entity_embeddings(batch.entity_ids, batch.entity_positions)
-            states = torch.cat([states, entities], dim=1)
-            key_mask = torch.cat([key_mask, batch.entity_mask], dim=1)
-        word_count = batch.word_ids.shape[1]
-        states = self.encode(states, Padded(key_mask, word_count))
-        has_entities = batch.entity_ids is not None
-        return states[:, :word_count], states[:, word_count:] if has_entities else None
-
-    def compile_layers(self) -> None:
-        """Have torch compile what follows attention in each layer: one graph for all layers and numbers of tokens.
-
-        Attention itself is a fused kernel already, and is called with the lengths of sequences, which a graph would
-        be made for anew with every batch.
-        """
-        for layer in self.layers:
-            assert isinstance(layer, EncoderLayer)
-            layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
-
-    def encode(self, states: Tensor, layout: Layout, rows: Tensor | None = None) -> Tensor:
-        """All layers, the last to these `rows` alone where they are given.
-
-        With `gradient_checkpointing` a layer's inner states are computed again when needed.
-        """
-        if isinstance(layout, Packed) and layout.entity_count and not self.config.use_entity_aware_attention:
-            return self.encode_mixed(states, layout, rows)
-        for layer in self.layers:
-            wanted = rows if layer is self.layers[-1] else None
-            if self.gradient_checkpointing and torch.is_grad_enabled():
-                states = checkpoint(layer, states, layout, wanted, use_reentrant=False)
-            else:
-                states = layer(states, layout, wanted)
-        return states
-
-    def encode_mixed(self, states: Tensor, layout: Packed, rows: Tensor | None) -> Tensor:
-        """The same where attention treats words and entities alike: those of a sequence lie together meanwhile."""
-        states = Reordered.apply(states, layout.order, layout.places)
-        if rows is not None:
-            return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
-        return Reordered.apply(self.encode(states, layout.mixed), layout.places, layout.order)
-
-    def encode_packed(self, batch: Batch, packed: Unpadded) -> tuple[Tensor, Tensor | None]:
-        """As `forward`, without work on padding, whose states are zero."""
+        packed = batch.packed or Unpadded.of(batch.word_mask, batch.entity_mask).to(batch.word_ids.device)
         words = self.word_embeddings(batch.word_ids, batch.word_mask)
         if batch.entity_ids is None or batch.entity_positions is None:
             states = self.encode(gather_rows(words, packed.word_indices), packed.layout)
@@ -158,6 +110,38 @@ class LukeModel(nn.Module):
             scatter_rows(states[word_count:], packed.entity_indices, batch.entity_ids.shape),
         )
 
+    def compile_layers(self) -> None:
+        """Have torch compile what follows attention in each layer: one graph for all layers and numbers of tokens.
+
+        Attention itself is a fused kernel already, and is called with the lengths of sequences, which a graph would
+        be made for anew with every batch.
+        """
+        for layer in self.layers:
+            assert isinstance(layer, EncoderLayer)
+            layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
+
+    def encode(self, states: Tensor, layout: Packed, rows: Tensor | None = None) -> Tensor:
+        """All layers, the last to these `rows` alone where they are given.
+
+        With `gradient_checkpointing` a layer's inner states are computed again when needed.
+        """
+        if layout.entity_count and not self.config.use_entity_aware_attention:
+            return self.encode_mixed(states, layout, rows)
+        for layer in self.layers:
+            wanted = rows if layer is self.layers[-1] else None
+            if self.gradient_checkpointing and torch.is_grad_enabled():
+                states = checkpoint(layer, states, layout, wanted, use_reentrant=False)
+            else:
+                states = layer(states, layout, wanted)
+        return states
+
+    def encode_mixed(self, states: Tensor, layout: Packed, rows: Tensor | None) -> Tensor:
+        """The same where attention treats words and entities alike: those of a sequence lie together meanwhile."""
+        states = Reordered.apply(states, layout.order, layout.places)
+        if rows is not None:
+            return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
+        return Reordered.apply(self.encode(states, layout.mixed), layout.places, layout.order)
+
     def check(self, batch: Batch) -> None:
         """Raise a ValueError unless the model has rows for all ids of the batch.
 
@@ -169,8 +153,8 @@ class LukeModel(nn.Module):
                 f"word_ids has {word_count} words, but the model has positions for "
                 f"{self.config.max_words}; split the text into shorter windows"
             )
-        if batch.word_ids.device.type == "cpu" and not torch.compiler.is_compiling():
-            batch.check(self.config, "ids")
+        if batch.word_ids.device.type == "cpu":
+            batch.check(self.config)
 
     def keep_entities(self, entity_ids: Sequence[int], pad: int = PAD_ENTITY) -> None:
         """Shrink the entity table to these rows, in this order; the configuration follows.
@@ -206,10 +190,3 @@ def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
     """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
     padded = packed.new_zeros(shape.numel(), packed.shape[-1])
     return padded.index_copy(0, indices, packed).unflatten(0, shape)
-
-
-def attention_kernel(module: LukeModel, device: torch.device) -> str:
-    """The kernel of attention over an unpadded batch there, in the module's present mode: training or not."""
-    layout = Packed.of([(16, 4), (16, 4)]).to(device)
-    attention = cast(EncoderLayer, module.layers[0]).attention
-    return kernel_of(attention, layout, module.config.hidden_size, device)

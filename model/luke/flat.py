@@ -1,15 +1,13 @@
 """The `FlatBatch`: a micro-batch of pretraining without padding, in one tensor, so that it travels at once."""
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from model.kernels.packing import Packed, count_up, spread
-from model.luke.batch import Integers, refuse
+from model.luke.batch import check_range, refuse
 from model.luke.config import LukeConfig
 
 
@@ -114,8 +112,7 @@ class FlatBatch:
             ("entity_ids", self.entity_ids, entities), ("entity_labels", self.entity_labels, entities),
         )  # fmt: skip
         for name, ids, rows in named:
-            wanted = f"0 to {rows - 1}, the rows of the model's table"
-            refuse(name, ids, (ids < 0) | (ids >= rows), wanted)
+            check_range(name, ids, rows)
         self.check_mentions()
         longest = max(length for length, _ in self.shape.lengths)
         if longest > config.max_words:
@@ -132,44 +129,3 @@ class FlatBatch:
         refuse("mention_starts", self.mention_starts, self.mention_starts < 0, "0 or more")
         refuse("mention_lengths", self.mention_lengths, self.mention_lengths < 1, "a word or more")
         refuse("mention_lengths", self.mention_lengths, ends > words, "mentions that end in their sequences")
-
-
-@dataclass(frozen=True)
-class FlatSequence:
-    """The parts of a sequence in a flat batch; masked tokens by their place among its words or entities."""
-
-    word_ids: Integers
-    masked_words: Integers
-    word_labels: Integers
-    entity_ids: Integers
-    mention_starts: Integers
-    mention_lengths: Integers
-    masked_entities: Integers
-    entity_labels: Integers
-
-
-def flatten(sequences: Sequence[FlatSequence]) -> tuple[np.ndarray, Shape]:
-    """The numbers of a flat batch (int32), and its shape."""
-    words = np.array([len(each.word_ids) for each in sequences])
-    entities = np.array([len(each.entity_ids) for each in sequences])
-    word_offsets, entity_offsets = (np.concatenate([[0], np.cumsum(counts)]) for counts in (words, entities))
-
-    def joined(name: str, added: Integers | None = None) -> Integers:
-        parts = [getattr(each, name) for each in sequences]
-        return np.concatenate(
-            parts if added is None else [part + more for part, more in zip(parts, added, strict=True)]
-        )
-
-    masked_words = joined("masked_words", word_offsets[:-1])
-    masked_entities = joined("masked_entities", entity_offsets[:-1] + word_offsets[-1])
-    mention_lengths = joined("mention_lengths")
-    shape = Shape(
-        tuple(zip(words.tolist(), entities.tolist(), strict=True)),
-        int(mention_lengths.sum()), len(masked_words), len(masked_entities),
-    )  # fmt: skip
-    numbers = [
-        joined("word_ids"), word_offsets, masked_words, joined("word_labels"),
-        joined("entity_ids"), joined("mention_starts"), mention_lengths, entity_offsets,
-        masked_entities, joined("entity_labels"),
-    ]  # fmt: skip
-    return np.concatenate(numbers).astype(np.int32), shape

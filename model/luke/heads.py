@@ -7,9 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.kernels.cross_entropy import linear_cross_entropy
-from model.kernels.tied_tables import Table
-from model.luke.batch import IGNORED, Batch
+from model.kernels.tables import Table, linear_cross_entropy
 from model.luke.config import LukeConfig
 from model.luke.embeddings import initialise
 from model.luke.encoder import ACTIVATION, LukeModel
@@ -103,11 +101,11 @@ class LukeForPretraining(nn.Module):
         }
 
     def add_table_gradients_in_place(self) -> None:
-        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tied_tables.Table`."""
+        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tables.Table`."""
         for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
             table.adds_in_place = True
 
-    def forward(self, batch: Batch | FlatBatch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
+    def forward(self, batch: FlatBatch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
         """Losses over the batch's labels; logits are computed at those positions alone.
 
         A loss is the sum of its cross-entropies divided by the batch's count of labels, or by that in
@@ -123,32 +121,18 @@ class LukeForPretraining(nn.Module):
             output.total[name] = len(wanted)
         return output
 
-    def masked_states(self, batch: Batch | FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
+    def masked_states(self, batch: FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
         """States (rows, hidden) of masked words and masked entities, where there are labels, and the labels (rows)."""
-        is_here = (batch.numbers if isinstance(batch, FlatBatch) else batch.word_ids).device.type == "cpu"
-        if isinstance(batch, FlatBatch):
-            if is_here:
-                batch.check(self.config)
-            counts = [batch.shape.masked_words, batch.shape.masked_entities]
-            rows = torch.cat([batch.masked_words, batch.masked_entities])
-            words, entities = self.luke.encode_flat(batch, rows).split(counts)
-            found = {
-                WORD_LOSS: (words, batch.word_labels.long()),
-                ENTITY_LOSS: (entities, batch.entity_labels.long()),
-            }
-            return {name: pair for name, pair in found.items() if len(pair[1])}
-        if is_here:
-            batch.check(self.config, "labels")
-        word_states, entity_states = self.luke(batch)
-        labelled = {
-            WORD_LOSS: (word_states, batch.word_labels),
-            ENTITY_LOSS: (entity_states, batch.entity_labels),
+        if batch.numbers.device.type == "cpu":
+            batch.check(self.config)
+        counts = [batch.shape.masked_words, batch.shape.masked_entities]
+        rows = torch.cat([batch.masked_words, batch.masked_entities])
+        words, entities = self.luke.encode_flat(batch, rows).split(counts)
+        found = {
+            WORD_LOSS: (words, batch.word_labels.long()),
+            ENTITY_LOSS: (entities, batch.entity_labels.long()),
         }
-        return {
-            name: (states[labels != IGNORED], labels[labels != IGNORED])
-            for name, (states, labels) in labelled.items()
-            if labels is not None
-        }
+        return {name: pair for name, pair in found.items() if len(pair[1])}
 
 
 def logits_of_vectors(

@@ -5,7 +5,7 @@ import logging
 import torch
 from torch import Tensor, nn
 
-from model.kernels.packing import Layout
+from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention
 from model.luke.batch import Batch
 from model.luke.config import PAD_ENTITY
@@ -56,7 +56,7 @@ def hide_entities(luke: LukeModel, inputs: Batch) -> None:
     A query that is no copy of Q any more was trained, and stays.
     """
 
-    def set_query(attention: nn.Module, arguments: tuple[Tensor, Layout]) -> None:
+    def set_query(attention: nn.Module, arguments: tuple[Tensor, Packed]) -> None:
         assert isinstance(attention, EntityAwareAttention)
         states, layout = arguments
         keys = attention.key(states[layout.word_count :]).unflatten(

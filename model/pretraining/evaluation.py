@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, SequenceFacts
@@ -91,9 +91,10 @@ def entity_columns(
     """Scores of the masked entities of these (epoch, index), and both labels of the mention table."""
     masked = mask(masker, held_out.corpus, chosen)
     scores = score_batch(module, masked, held_out.corpus.facts, ENTITY_LOSS, entities=True)
-    pairs = [
-        mention_table_labels(held_out, index, each) for (_, index), each in zip(chosen, masked, strict=True)
-    ]
+    pairs = []
+    for (_, index), each in zip(chosen, masked, strict=True):
+        is_label = each.entity_labels != IGNORED
+        pairs.append([column[is_label] for column in held_out.commonest_of(index, len(is_label))])
     return [*columns(scores), *(np.concatenate(column) for column in zip(*pairs, strict=True))]
 
 
@@ -187,13 +188,6 @@ def score_batch(
         return Scores.of(np.zeros((SCORES, 0)))
     head, table = module.heads[kind]
     return score(head, *masked_states[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
-
-
-def mention_table_labels(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
-    """Both labels of the mention table for the masked entities of a sequence."""
-    is_label = masked.entity_labels != IGNORED
-    labels, known = held_out.commonest_of(index, len(is_label))
-    return labels[is_label], known[is_label]
 
 
 def sample_predictions(

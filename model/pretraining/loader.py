@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import cut_by_tokens
-from model.data.collation import collate
+from model.data.batches import collate, cut_by_tokens
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, count_known, epoch_order
 from model.luke.batch import IGNORED
@@ -118,6 +117,10 @@ class Loader:
             for part in cut(masked, self.recipe)
         ]
 
+    def __getitem__(self, step: int) -> Step:
+        """The micro-batches of a step in one tensor."""
+        return Step.of(self(step))
+
     def collate(self, part: Sequence[MaskedSequence]) -> FlatBatch:
         """Some sequences as one batch."""
         return collate(part, entities=self.entities, max_mention_words=self.corpus.facts.max_mention_words)
@@ -130,35 +133,24 @@ class Loader:
         With `pinned` they lie in memory that a GPU reads by itself.
         """
         if not workers:
-            steps = (Step.of(self(step)) for step in range(first, end))
+            steps = (self[step] for step in range(first, end))
             return ((step.pin_memory() if pinned else step).micro_batches() for step in steps)
         from torch.utils.data import DataLoader
 
-        options: dict[str, Any] = {"sampler": range(first, end), "batch_size": None, "collate_fn": _same}
-        steps_of: Any = _Steps(self)
-        loader = DataLoader(
-            steps_of, num_workers=workers, worker_init_fn=_ignore_sigterm, pin_memory=pinned, **options
+        loader: Any = DataLoader(
+            self,  # type: ignore[arg-type]
+            batch_size=None,
+            sampler=range(first, end),
+            num_workers=workers,
+            worker_init_fn=_ignore_sigterm,
+            pin_memory=pinned,
         )
         return (step.micro_batches() for step in loader)
-
-
-class _Steps:
-    """A loader as torch's DataLoader wants a data set."""
-
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
-
-    def __getitem__(self, step: int) -> Step:
-        return Step.of(self.loader(step))
 
 
 def _ignore_sigterm(worker: int) -> None:
     """It may come to a whole group of processes, of which the first one still finishes its step."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-def _same(step: Step) -> Step:
-    return step
 
 
 def choose_sequences(corpus: Corpus, min_entities: int) -> NDArray[np.int64] | None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from model.data.held_out import HeldOut
-from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
@@ -116,9 +115,6 @@ class PhaseTraining:
         """Run what is left of each phase."""
         recipe = self.loader.recipe
         prepare(self.module, recipe, self.ranks.device)
-        with self.autocast():
-            kernel = attention_kernel(self.module.luke.train(), self.ranks.device)
-        logger.info("attention runs on %s", kernel)
         shares = {WORD_LOSS: recipe.masked_word_share, ENTITY_LOSS: recipe.masked_entity_share}
         names = tuple(name for name in shares if shares[name] and (name == WORD_LOSS or self.run["entities"]))
         self.means = StepMeans(names, self.ranks)

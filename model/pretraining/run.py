@@ -4,13 +4,12 @@ Every random choice of a run (first weights, order, masks, dropout) is a functio
 a run that is killed and called again ends with the same bits as an unbroken one on the same machine.
 """
 
-import hashlib
 import json
 import logging
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,9 @@ from model.pretraining.phases import CHECKPOINTS, Execution, Monitor, PhaseTrain
 from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
 from model.pretraining.start import begin_with_words, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
-from model.training.checkpoints import Checkpoint, hold, latest_checkpoint, remove_leftover
+from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
 from model.training.loop import resolve_device
-from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
+from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
 from model.training.ranks import Ranks, join
 from model.training.signals import on_sigterm
 
@@ -89,7 +88,8 @@ def pretrain(
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
         with hold(output / CHECKPOINTS) if ranks.is_first else nullcontext():
             checkpoint = start_or_resume(module, corpus, output, run, ranks, recipe)
-            with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
+            record = Record(output, checkpoint.step if checkpoint else 0, tracker) if ranks.is_first else None
+            with closing(record) if record else nullcontext():
                 held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
                 monitor = make_monitor(recipe, held_out, module, ranks, record, evaluate_every)
                 training = PhaseTraining(
@@ -147,28 +147,6 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
     output, loader = training.output, training.loader
     with training.autocast():
         write_answers(output / ANSWERS, sample_predictions(training.module, training.monitor.held_out))
-    found = {
-        "profile": training.run["profile"],
-        "seed": training.run["seed"],
-        "word_head": loader.recipe.masked_word_share > 0 or "word_head.bias" not in training.new,
-        "left_out": loader.left_out,
-        "max_words": loader.corpus.facts.max_words,
-    }
-    write_configuration(output / PRETRAINING, configuration, loader.recipe, base_name, found)
-    save_model(output, training.module, ("run", digest(training.run)))
-    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
-
-
-def write_configuration(
-    path: Path, given: Configuration, recipe: Recipe, base_name: str, found: Mapping[str, Any]
-) -> None:
-    """Write what was trained, and how, for whoever exports or reports the model.
-
-    `given` is the user's configuration, and `recipe` the resolved one. `found` has the profile and the seed; whether
-    the `word_head` was trained, here or in the base model; the number of sequences `left_out`; and the words of the
-    longest ones.
-    """
-    configuration = replace(given, recipe=recipe)
     name = base_name or configuration.base_model
     is_folder = name != SCRATCH and os.path.isdir(name)
     record = {
@@ -176,12 +154,19 @@ def write_configuration(
         "base_model": os.path.basename(os.path.normpath(name)) if is_folder else name,
         "base_model_is_folder": is_folder,
         "entities": configuration.entities,
-        **found,
-        "recipe": configuration.table(),
-        "changes": given.changes(),
+        "profile": training.run["profile"],
+        "seed": training.run["seed"],
+        # Whether it was trained, here or in the base model.
+        "word_head": loader.recipe.masked_word_share > 0 or "word_head.bias" not in training.new,
+        "left_out": loader.left_out,
+        "max_words": loader.corpus.facts.max_words,
+        "recipe": replace(configuration, recipe=loader.recipe).table(),  # the resolved one
+        "changes": configuration.changes(),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+    write_aside(output / PRETRAINING, lambda aside: aside.write_text(text, encoding="utf-8"))
+    save_model(output, training.module, ("run", digest(training.run)))
+    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
 
 
 def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -214,13 +199,6 @@ def start_or_resume(
     return checkpoint
 
 
-def open_record(
-    output: Path, step: int, ranks: Ranks, tracker: Tracker | None
-) -> AbstractContextManager[Record | None]:
-    """The record of a run that goes on after `step` steps; the first process has it."""
-    return closing(Record(output, step, tracker)) if ranks.is_first else nullcontext()
-
-
 def make_monitor(
     recipe: Recipe,
     held_out: HeldOut,
@@ -251,8 +229,3 @@ def is_finished(output: Path, run: Mapping[str, Any]) -> bool:
             return (file.metadata() or {}).get("run") == digest(run) and (output / METRICS).is_file()
     except (OSError, SafetensorError):
         return False
-
-
-def digest(run: Mapping[str, Any]) -> str:
-    """SHA-256 of what defines a run."""
-    return hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()

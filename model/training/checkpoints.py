@@ -7,6 +7,7 @@ figures that are in no line yet, and the size of each file.
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -185,6 +186,11 @@ def latest_checkpoint(
             )
         return Checkpoint(path, state["step"], state["figures"])
     return None
+
+
+def digest(run: Mapping[str, Any]) -> str:
+    """SHA-256 of what defines a run."""
+    return hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:

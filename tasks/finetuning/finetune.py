@@ -2,17 +2,16 @@
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from model.hf.fine_tuned import TEMPERATURE
 from model.hf.load import fingerprint_model
-from model.training.checkpoints import hold, remove_leftover
+from model.training.checkpoints import digest, hold, remove_leftover
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
@@ -20,15 +19,15 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.finetuning import VERSION
 from tasks.finetuning.epochs import EpochTraining
-from tasks.finetuning.inference import decode, logits_of_split, predict
+from tasks.finetuning.inference import outputs_of, predict
 from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
-from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
+from tasks.finetuning.results import configuration, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.annotations import entities_sha256
 from tasks.io.data_folder import split_files
 from tasks.io.probabilities import calibration
-from tasks.task import PROFILES, Hyperparameters
+from tasks.task import PROFILES, Hyperparameters, Outputs
 
 logger = logging.getLogger(__name__)
 LITTLE = 0.2  # an F1 below this is said; with less than a ninth of the entities found it is always below
@@ -111,12 +110,12 @@ def train_and_write(
     """
     training.train()
     run = training.run
-    logits = logits_of_split(run, "dev")
-    shift = shift_bias(run, logits) if run.profile == "fixed" else {}
+    outputs = outputs_of(run, "dev")
+    shift = shift_bias(run, outputs) if run.profile == "fixed" else {}
     if shift:  # computed again, and not added: bf16 rounds what the classifier gives
-        logits = logits_of_split(run, "dev")
-    fitted = calibration(run.task, run.datasets["dev"], run.features["dev"].items, logits)
-    predictions = {"dev": decode(run, "dev", logits), "test": predict(run, "test")}
+        outputs = outputs_of(run, "dev")
+    fitted = calibration(run.task, outputs)
+    predictions = {"dev": run.task.decode(outputs), "test": predict(run, "test")}
     scores = measure(run, training.epochs, predictions)
     metrics = {
         **names,
@@ -140,9 +139,9 @@ def train_and_write(
 
 
 @torch.no_grad()
-def shift_bias(run: Prepared, logits: Sequence[np.ndarray]) -> dict[str, float]:
-    """Adds to the classifier's bias what the task says of dev's logits; returns it by classes, without zeros."""
-    shift = run.task.bias_shift(run.datasets["dev"], run.features["dev"].items, logits, run.labels)
+def shift_bias(run: Prepared, outputs: Outputs[Any, Any]) -> dict[str, float]:
+    """Adds to the classifier's bias what the task says of dev's outputs; returns it by classes, without zeros."""
+    shift = run.task.bias_shift(outputs)
     if shift is None:
         return {}
     bias = run.module.classifier.bias

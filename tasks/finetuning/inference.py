@@ -9,7 +9,7 @@ import torch
 from model.data.batches import cut_by_tokens
 from model.training.precision import autocast
 from tasks.finetuning.prepare import Prepared
-from tasks.task import Classifier, Task
+from tasks.task import Classifier, Outputs, Task
 
 
 def score(run: Prepared, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
@@ -24,23 +24,18 @@ def collate(run: Prepared, items: Sequence[Any]) -> Any:
 
 def checked(module: Classifier, batch: Any) -> Any:
     """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
-    batch.inputs.check(module.luke.config, "ids")
+    batch.inputs.check(module.luke.config)
     return batch
 
 
 def predict(run: Prepared, split: str) -> Sequence[Any]:
     """The predictions for a split, one for each example."""
-    return decode(run, split, logits_of_split(run, split))
+    return run.task.decode(outputs_of(run, split))
 
 
-def decode(run: Prepared, split: str, logits: Sequence[np.ndarray]) -> Sequence[Any]:
-    """Return what the logits of a split predict."""
-    return run.task.decode(run.datasets[split], run.features[split].items, logits, run.labels)
-
-
-def logits_of_split(run: Prepared, split: str) -> list[np.ndarray]:
-    """The logits of each feature of a split."""
-    return logits_of(
+def outputs_of(run: Prepared, split: str) -> Outputs[Any, Any]:
+    """The outputs of the model for a split."""
+    logits = logits_of(
         run.task,
         run.module,
         run.features[split].items,
@@ -51,6 +46,7 @@ def logits_of_split(run: Prepared, split: str) -> list[np.ndarray]:
         tokens_per_batch=run.hyperparameters.tokens_per_batch,
         precision=run.hyperparameters.precision,
     )
+    return Outputs(run.datasets[split], run.features[split].items, logits, run.labels)
 
 
 @torch.inference_mode()

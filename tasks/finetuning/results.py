@@ -1,6 +1,5 @@
 """The folder of a finished fine-tuning: its metrics, configuration, predictions and weights."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,17 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
+from model.training.checkpoints import digest
 from tasks.finetuning import TOKENIZER
 from tasks.finetuning.epochs import best_epoch
 from tasks.finetuning.inference import score
 from tasks.finetuning.prepare import Prepared
 
 METRICS = "metrics.json"
-
-
-def digest(identity: Mapping[str, Any]) -> str:
-    """SHA-256 of what defines a run."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def finished_metrics(output: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -47,9 +47,9 @@ def rounded(probability: float) -> float:
 # The temperature
 
 
-def calibration(task: Any, dataset: Any, features: Any, logits: Any) -> dict[str, Any]:
-    """The temperature for these logits, the mean loss with and without it, and of how many choices."""
-    choices = partial(task.choices, dataset, features, logits)
+def calibration(task: Any, outputs: Any) -> dict[str, Any]:
+    """The temperature for the outputs of a task's model, the mean loss with and without it, and of how many choices."""
+    choices = partial(task.choices, outputs)
     count = sum(len(scores) for scores, _ in choices())
     temperature = fit_temperature(choices)
     before, after = (float(losses(choices, [each])[0]) / max(count, 1) for each in (1.0, temperature))

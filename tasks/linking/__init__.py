@@ -12,5 +12,6 @@ scores       answers beside gold documents
 formats      answers as columns, wikitext and pages
 service      answers over HTTP
 corpora      corpora made with links: documents, sentences, linked documents, the evaluation
-commands     link, serve, score, calibrate and convert
+options      options of the commands, and the linker that they describe
+inputs       documents of files and of stdin
 """

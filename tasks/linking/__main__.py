@@ -4,13 +4,38 @@ docs/reference/tasks.md has the formats of documents and answers.
 """
 
 import argparse
+import json
+import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
-from tasks.io.arguments import run
-from tasks.linking.commands.calibrate import add_calibrate
-from tasks.linking.commands.link import add_link, add_serve
-from tasks.linking.commands.score import add_convert, add_score
+from pipeline.lookup.annotator import Annotator
+from pipeline.storage.files import file_sha256
+from tasks.io.arguments import check_output, run, share
+from tasks.linking.calibration.calibration import calibrate
+from tasks.linking.candidates import STEPS, CandidateFinder
+from tasks.linking.certainty import write_certainty
+from tasks.linking.documents.document import Skipped, to_json
+from tasks.linking.documents.reading import read_documents
+from tasks.linking.formats.formats import FORMATS, find_format
+from tasks.linking.inputs import KINDS, STDIN, Parser, check_inputs, documents_of
+from tasks.linking.linker import Linker, basis_of
+from tasks.linking.open import open_linker
+from tasks.linking.options import (
+    add_certainty,
+    add_document_errors,
+    add_method,
+    add_recognition,
+    add_table,
+    complete,
+    documents_at_once,
+    report_skipped,
+    settings_of,
+)
+from tasks.linking.scores import score_files
+from tasks.linking.service.service import add_service, check_packages, serve
+from tasks.serving.streams import add_on_error, answer_stream, report_errors
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,14 +44,21 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia."
     )
     commands = whole.add_subparsers(required=True)
-    for name, add, text in (
-        ("link", add_link, "Link the mentions of documents to Wikipedia's pages."),
-        ("serve", add_serve, "Link documents over HTTP."),
-        ("score", add_score, "Compare answers with gold documents."),
-        ("calibrate", add_calibrate, "Fit probabilities and a threshold to documents with titles."),
-        ("convert", add_convert, "Write documents of any format as JSON lines."),
+    for name, add, command, text in (
+        ("link", add_link, run_link, "Link the mentions of documents to Wikipedia's pages."),
+        ("serve", add_serve, run_serve, "Link documents over HTTP."),
+        ("score", add_score, run_score, "Compare answers with gold documents."),
+        (
+            "calibrate",
+            add_calibrate,
+            run_calibrate,
+            "Fit probabilities and a threshold to documents with titles.",
+        ),
+        ("convert", add_convert, run_convert, "Write documents of any format as JSON lines."),
     ):
-        add(commands.add_parser(name, help=text, description=text))
+        options = commands.add_parser(name, help=text, description=text)
+        options.set_defaults(run=command)
+        add(options)
     return whole
 
 
@@ -34,6 +66,215 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     options = parser().parse_args(arguments)
     run(partial(options.run, options))
+
+
+# Linking
+
+
+def add_link(command: argparse.ArgumentParser) -> None:
+    """The options of `link`."""
+    command.add_argument(
+        "inputs",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help="files of documents; - is stdin (default: stdin)",
+    )
+    command.add_argument(
+        "--input",
+        choices=KINDS,
+        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
+        "text (default: json if the first line begins with a brace, else lines)",
+    )
+    command.add_argument(
+        "--find-mentions",
+        dest="finds_all",
+        action="store_true",
+        help="find mentions even if a document brings its own",
+    )
+    command.add_argument(
+        "--candidates",
+        dest="shows_candidates",
+        action="store_true",
+        help="show all candidates of each mention",
+    )
+    command.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
+    )
+    add_on_error(command)
+    add_recognition(command)
+    add_method(command)
+    add_certainty(command)
+
+
+def run_link(options: argparse.Namespace) -> int:
+    """Link the inputs, one after another, and return the status."""
+    check_inputs(options.inputs)
+    if sys.stdout is None:
+        raise ValueError("stdout is closed, to which answers go; open it")
+    linker = open_linker(settings_of(options))
+    errors = answer_stream(
+        linker.answer,
+        documents_of(options.inputs, options.input),
+        sys.stdout,
+        parse=Parser(options.input),
+        form=find_format(options.format, linker.finder.table.manifest.facts),
+        on_error=options.on_error,
+        size=documents_at_once(options),
+    )
+    print(summary(linker), file=sys.stderr)
+    return report_errors(errors, options.on_error)
+
+
+def summary(linker: Linker) -> str:
+    """Return a line that counts mentions by what found their candidates, and those whose page is not sure enough."""
+    steps = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
+    found = f"{linker.steps.total():,} mentions" + (f", candidates by: {steps}" if steps else "")
+    unsure = linker.unsure.total()
+    return found + (f"; {unsure:,} without a page, since none is probable enough" if unsure else "")
+
+
+def add_serve(command: argparse.ArgumentParser) -> None:
+    """The options of `serve`."""
+    add_service(command)
+    add_recognition(command)
+    add_method(command)
+    add_certainty(command)
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    """Link what comes over HTTP until the process is told to end."""
+    check_packages()
+    linker = open_linker(settings_of(options))
+    if linker.model:
+        linker.model.prepare()
+    return serve(linker, options, documents_at_once(options))
+
+
+# Scores, calibrations and formats
+
+
+def add_score(score: argparse.ArgumentParser) -> None:
+    """Add score's arguments."""
+    score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
+    score.add_argument("predictions", type=Path, help="output of link for these documents")
+    add_table(score, required=False)
+    score.add_argument(
+        "--leave-out-pages",
+        action="store_true",
+        help="leave out documents whose id is the title of a page of the dump: the model may have read them",
+    )
+    score.add_argument(
+        "--unknown-titles",
+        type=Path,
+        metavar="FILE",
+        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
+    )
+    add_document_errors(score)
+
+
+def run_score(options: argparse.Namespace) -> int:
+    """Print the scores, and write the gold mentions whose page the dump lacks."""
+    complete(options)
+    for name in ("leave_out_pages", "unknown_titles"):
+        if getattr(options, name) and not options.mentions:
+            raise ValueError(
+                f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir"
+            )
+    if options.unknown_titles:
+        check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
+    finder = None
+    if options.mentions:
+        finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
+    left_out = Skipped()
+    scores = score_files(
+        options.gold,
+        options.predictions,
+        finder,
+        leaves_out_pages=options.leave_out_pages,
+        left_out=left_out if options.on_error == "skip" else None,
+        unknown_titles=options.unknown_titles,
+    )
+    counts = {
+        "mentions_left_out": len(left_out.mentions),
+        "documents_left_out": left_out.documents.total(),
+        "answers_left_out": left_out.answers.total(),
+    }
+    print(json.dumps(scores | counts, indent=2, ensure_ascii=False))
+    report_skipped(left_out.lines())
+    return 0
+
+
+def add_calibrate(command: argparse.ArgumentParser) -> None:
+    """The options of `calibrate`."""
+    add_method(command)
+    add_document_errors(command)
+    command.add_argument(
+        "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="file to write for link --calibration, such as calibration.json",
+    )
+    command.add_argument(
+        "--own-links",
+        action="store_true",
+        help="the documents are pages of the table's dump: remove each page's own links from the counts",
+    )
+    command.add_argument(
+        "--min-probability",
+        dest="threshold",
+        type=share,
+        metavar="SHARE",
+        help="threshold to write: link gives no page to mentions below it (default: the one with the best F1)",
+    )
+
+
+def run_calibrate(options: argparse.Namespace) -> int:
+    """Write a calibration, print it, and say what was left out of the documents."""
+    check_output("--output", options.output, (options.documents,))
+    linker = open_linker(settings_of(options))
+    left_out = Skipped()
+    documents = read_documents(options.documents, left_out if options.on_error == "skip" else None)
+    certainty, fit = calibrate(
+        linker,
+        documents,
+        own_links=options.own_links,
+        min_probability=options.threshold,
+        at_once=documents_at_once(options),
+    )
+    fit = {
+        "file_sha256": file_sha256(str(options.documents)),
+        "mentions_left_out": len(left_out.mentions),
+        "documents_left_out": left_out.documents.total(),
+        **fit,
+    }
+    write_certainty(options.output, certainty, basis_of(linker), fit)
+    print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
+    report_skipped(left_out.lines())
+    return 0
+
+
+def add_convert(convert: argparse.ArgumentParser) -> None:
+    """Add convert's arguments."""
+    convert.add_argument(
+        "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
+    )
+    add_document_errors(convert)
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Write the documents as JSON lines."""
+    left_out = Skipped()
+    for document in read_documents(options.file, left_out if options.on_error == "skip" else None):
+        print(json.dumps(to_json(document), ensure_ascii=False))
+    report_skipped(left_out.lines())
+    return 0
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from pipeline.storage.files import write_bytes
 from tasks.io.metrics import precision_recall_f1
 from tasks.linking.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
 from tasks.linking.certainty import reliability
-from tasks.linking.documents.answers import Answers, Place, read_answers
 from tasks.linking.documents.document import Document, Mention, Skipped
-from tasks.linking.documents.reading import read_documents
+from tasks.linking.documents.reading import Answers, Place, read_answers, read_documents
 
 Figures = dict[str, Any]
 Link = tuple[int, int, str]  # start, end and title

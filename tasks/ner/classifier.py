@@ -7,6 +7,7 @@ entities, those of the words alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,8 +65,10 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
     Words attend to the entities of their pass, so that each pass has its own encoding of the words. Without
     entities passes over the same words (of a sentence, or of sentences with the same context) share one.
     """
-    rows, windows = shared_rows(features) if not entities else (range(len(features)), features)
-    inputs = Batch.of_words([feature.word_ids for feature in windows], pad_id)
+    places: dict[Any, int] = {}
+    keys = [number if entities else feature.word_ids.tobytes() for number, feature in enumerate(features)]
+    rows = [places.setdefault(key, len(places)) for key in keys]
+    inputs = Batch.of_words([features[rows.index(row)].word_ids for row in range(len(places))], pad_id)
     ends = pad([feature.positions for feature in features], 0)
     labels = pad([feature.labels for feature in features], IGNORED)
     if entities:
@@ -74,13 +77,6 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
         inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
     sizes = tuple(len(feature.spans) for feature in features)
     return SpanBatch(inputs.unpadded(), labels, torch.tensor(rows), ends, sizes)
-
-
-def shared_rows(features: Sequence[SpanFeature]) -> tuple[list[int], list[SpanFeature]]:
-    """For each pass the row of its words, and a pass for each row."""
-    rows: dict[bytes, int] = {}
-    found = [rows.setdefault(feature.word_ids.tobytes(), len(rows)) for feature in features]
-    return found, [features[found.index(row)] for row in range(len(rows))]
 
 
 class SpanClassifier(Classifier):

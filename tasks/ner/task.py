@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Logits, no_annotations, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Outputs, no_annotations, presets
 
 PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
@@ -183,44 +184,39 @@ logits = classifier.logits
 # Score
 
 
-def bias_shift(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
-) -> np.ndarray | None:
+def bias_shift(outputs: Outputs[ColumnFile, SpanFeature]) -> np.ndarray | None:
     """Return what makes the bias of the non-entity class give the best F1, as `best_shift` says."""
-    one = np.eye(len(labels), dtype=np.float32)[NO_ENTITY_CLASS]
+    one = np.eye(len(outputs.labels), dtype=np.float32)[NO_ENTITY_CLASS]
     shift = best_shift(
-        [sentence.spans for sentence in dataset.sentences],
-        lambda shift: decode(dataset, features, [scores - shift * one for scores in logits], labels),
+        [sentence.spans for sentence in outputs.dataset.sentences],
+        lambda shift: decode(replace(outputs, logits=[scores - shift * one for scores in outputs.logits])),
     )
     return -shift * one if shift else None
 
 
-def decode(
-    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
-) -> list[list[Span]]:
+def decode(outputs: Outputs[ColumnFile, SpanFeature]) -> list[list[Span]]:
     """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
-    candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
-    for sentence, span, scores in entity_spans(features, logits, labels):
+    candidates: list[list[tuple[float, Span]]] = [[] for _ in outputs.dataset.sentences]
+    for sentence, span, scores in entity_spans(outputs):
         candidates[sentence].append((float(scores.max()), span))
     return [select_spans(scored) for scored in candidates]
 
 
-def entity_spans(
-    features: Sequence[SpanFeature], logits: Logits, labels: Sequence[str]
-) -> Iterator[tuple[int, Span, np.ndarray]]:
+def entity_spans(outputs: Outputs[ColumnFile, SpanFeature]) -> Iterator[tuple[int, Span, np.ndarray]]:
     """The spans that are an entity each by itself: the sentence's number, the span, its logits."""
-    for feature, scores in zip(features, logits, strict=True):
+    for feature, scores in zip(outputs.features, outputs.logits, strict=True):
         best = scores.argmax(axis=1)
         for row in np.flatnonzero(best != NO_ENTITY_CLASS):
             start, end = feature.spans[row].tolist()
-            yield feature.sentence, Span(start, end, labels[best[row]]), scores[row]
+            yield feature.sentence, Span(start, end, outputs.labels[best[row]]), scores[row]
 
 
-def choices(dataset: ColumnFile, features: Sequence[SpanFeature], logits: Logits) -> Iterator[Choices]:
+def choices(outputs: Outputs[ColumnFile, SpanFeature]) -> Iterator[Choices]:
     """The class of each span, no entity among them."""
-    for start in range(0, len(features), CHOSEN_AT_ONCE):
-        scores = np.concatenate(logits[start : start + CHOSEN_AT_ONCE])
-        gold = np.concatenate([feature.labels for feature in features[start : start + CHOSEN_AT_ONCE]])
+    for start in range(0, len(outputs.features), CHOSEN_AT_ONCE):
+        part = slice(start, start + CHOSEN_AT_ONCE)
+        scores = np.concatenate(outputs.logits[part])
+        gold = np.concatenate([feature.labels for feature in outputs.features[part]])
         yield scores, gold[:, None] == np.arange(scores.shape[1])
 
 
@@ -250,23 +246,17 @@ def from_records(records: Sequence[Record]) -> ColumnFile:
 
 
 def answers(
-    dataset: ColumnFile,
-    features: Sequence[SpanFeature],
-    logits: Logits,
-    labels: Sequence[str],
-    *,
-    temperature: float = 1.0,
-    top: int | None = None,
+    outputs: Outputs[ColumnFile, SpanFeature], *, temperature: float = 1.0, top: int | None = None
 ) -> list[dict[str, Any]]:
     """`entities` of each record: `start` and `end` (characters of `text`, or numbers of `words`), `label`.
 
     With the `probability` that the span is such an entity and, with `top`, the `probabilities` of its likeliest
     classes.
     """
-    scores = {(sentence, span): row for sentence, span, row in entity_spans(features, logits, labels)}
-    left = iter(enumerate(decode(dataset, features, logits, labels)))
+    scores = {(sentence, span): row for sentence, span, row in entity_spans(outputs)}
+    left = iter(enumerate(decode(outputs)))
     found = []
-    for document in dataset.documents:
+    for document in outputs.dataset.documents:
         entities: list[dict[str, Any]] = []
         for sentence in document.sentences:
             number, spans = next(left)
@@ -279,7 +269,9 @@ def answers(
                     "label": span.label,
                     "probability": rounded(shares.max()),
                 }
-                entities.append(entity | ({"probabilities": of_classes(labels, shares, top)} if top else {}))
+                entities.append(
+                    entity | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {})
+                )
         found.append({"entities": entities})
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tasks.io.probabilities import rounded, softmax
 from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
-from tasks.task import Logits
+from tasks.task import Outputs
 
 N_BEST = 20
 ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -41,8 +41,8 @@ class Candidates(NamedTuple):
         return Answer(self.passage[start:end], start, end, float(self.scores[number]))
 
 
-Find = Callable[[Any, Sequence[Any], Logits], Iterable[Candidates]]
-"""A data set, its features and their logits to the candidates of each question."""
+Find = Callable[[Outputs[Any, Any]], Iterable[Candidates]]
+"""The candidates of each question."""
 
 
 def ranked(candidates: Candidates, count: int) -> list[int]:
@@ -59,11 +59,9 @@ def ranked(candidates: Candidates, count: int) -> list[int]:
         size *= 4
 
 
-def decode(
-    candidates: Find, dataset: Any, features: Sequence[Any], logits: Logits, labels: Sequence[str]
-) -> list[tuple[Answer, ...]]:
+def decode(candidates: Find, outputs: Outputs[Any, Any]) -> list[tuple[Answer, ...]]:
     """The 20 best answers with texts of their own to each question, of its candidates."""
-    return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(dataset, features, logits)]
+    return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(outputs)]
 
 
 def filled_text(record: Record, name: str) -> str:
@@ -156,17 +154,10 @@ def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) ->
 
 
 def answer_objects(
-    candidates: Find,
-    dataset: Any,
-    features: Sequence[Any],
-    logits: Logits,
-    labels: Sequence[str],
-    *,
-    temperature: float = 1.0,
-    top: int | None = None,
+    candidates: Find, outputs: Outputs[Any, Any], *, temperature: float = 1.0, top: int | None = None
 ) -> list[dict[str, Any]]:
     """`answer`, `start`, `end`, `score` and `probability` of each record, and the same of the `n_best`."""
-    return [answer_object(each, temperature, top) for each in candidates(dataset, features, logits)]
+    return [answer_object(each, temperature, top) for each in candidates(outputs)]
 
 
 def answer_object(candidates: Candidates, temperature: float, top: int | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, Logits, no_shift, presets
+from tasks.task import Classifier, Outputs, no_shift, presets
 
 PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
@@ -96,12 +96,12 @@ def logits(module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
 # Decode
 
 
-def candidates(dataset: Dataset, features: Sequence[WindowFeature], logits: Logits) -> Iterator[Candidates]:
+def candidates(outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Candidates]:
     """All spans of at most 30 tokens that may answer each question, over all its windows."""
-    windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in dataset.examples]
-    for feature, scores in zip(features, logits, strict=True):
+    windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in outputs.dataset.examples]
+    for feature, scores in zip(outputs.features, outputs.logits, strict=True):
         windows[feature.example].append((feature, scores))
-    for example, found in zip(dataset.examples, windows, strict=True):
+    for example, found in zip(outputs.dataset.examples, windows, strict=True):
         parts = [spans_of_window(*window) for window in found]
         sums, spans = zip(*parts, strict=True) if parts else ((), ())
         yield Candidates(
@@ -147,9 +147,9 @@ bias_shift = no_shift
 decode = partial(common.decode, candidates)
 
 
-def choices(dataset: Dataset, features: Sequence[WindowFeature], logits: Logits) -> Iterator[Choices]:
+def choices(outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Choices]:
     """The answer to each question, of all spans of at most 30 tokens; right are those of its answers' characters."""
-    for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
+    for example, found in zip(outputs.dataset.examples, candidates(outputs), strict=True):
         gold = np.array(example.spans, dtype=np.int64).reshape(-1, 1, 2)
         is_right = (found.spans == gold).all(axis=2).any(axis=0)
         if is_right.any():

@@ -21,7 +21,7 @@ from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
 from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
-from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Outputs, no_annotations, no_shift, presets
 
 PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
@@ -135,18 +135,16 @@ bias_shift = no_shift
 annotated = no_annotations
 
 
-def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
-) -> list[str]:
+def decode(outputs: Outputs[Dataset, MarkedFeature]) -> list[str]:
     """The best relation of each example."""
-    return [labels[int(row.argmax())] for row in logits]
+    return [outputs.labels[int(row.argmax())] for row in outputs.logits]
 
 
-def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
+def choices(outputs: Outputs[Dataset, MarkedFeature]) -> Iterator[Choices]:
     """The relation of each example, as far as it is a class."""
-    gold = np.array([feature.label for feature in features])
+    gold = np.array([feature.label for feature in outputs.features])
     if (gold != IGNORED).any():
-        scores = np.stack(logits)[gold != IGNORED]
+        scores = np.stack(outputs.logits)[gold != IGNORED]
         yield scores, gold[gold != IGNORED, None] == np.arange(scores.shape[1])
 
 
@@ -189,20 +187,14 @@ def from_records(records: Sequence[Record]) -> Dataset:
 
 
 def answers(
-    dataset: Dataset,
-    features: Sequence[MarkedFeature],
-    logits: Logits,
-    labels: Sequence[str],
-    *,
-    temperature: float = 1.0,
-    top: int | None = None,
+    outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None
 ) -> list[dict[str, Any]]:
     """`relation` and `probability` of each record, and with `top` the `probabilities` of the likeliest relations."""
     found = []
-    for relation, row in zip(decode(dataset, features, logits, labels), logits, strict=True):
+    for relation, row in zip(decode(outputs), outputs.logits, strict=True):
         shares = softmax(row, temperature)
         answer = {"relation": relation, "probability": rounded(shares.max())}
-        found.append(answer | ({"probabilities": of_classes(labels, shares, top)} if top else {}))
+        found.append(answer | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {}))
     return found
 
 

@@ -24,7 +24,7 @@ from tasks.io.annotations import Annotate
 from tasks.io.records import Record
 from tasks.markers import marker_ids
 from tasks.ner import task as ner
-from tasks.task import Classifier, InputSettings, Task
+from tasks.task import Classifier, InputSettings, Outputs, Task
 
 logger = logging.getLogger(__name__)
 
@@ -77,9 +77,8 @@ class Predictor:
             tokens_per_batch=self.tokens_per_batch,
             precision=self.precision,
         )
-        return self.task.answers(
-            dataset, features.items, logits, self.inputs.labels, temperature=self.temperature, top=self.top
-        )
+        outputs = Outputs(dataset, features.items, logits, self.inputs.labels)
+        return self.task.answers(outputs, temperature=self.temperature, top=self.top)
 
 
 def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:

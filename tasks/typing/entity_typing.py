@@ -20,7 +20,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, Logits, no_annotations, no_shift, presets
+from tasks.task import Features, InputSettings, Outputs, no_annotations, no_shift, presets
 
 PRESETS = presets("entity_typing")
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
@@ -190,17 +190,16 @@ bias_shift = no_shift
 annotated = no_annotations
 
 
-def decode(
-    dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits, labels: Sequence[str]
-) -> list[tuple[str, ...]]:
+def decode(outputs: Outputs[Dataset, MarkedFeature]) -> list[tuple[str, ...]]:
     """The types of each example whose logits are above 0; there may be none."""
-    return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
+    labels = outputs.labels
+    return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in outputs.logits]
 
 
-def choices(dataset: Dataset, features: Sequence[MarkedFeature], logits: Logits) -> Iterator[Choices]:
+def choices(outputs: Outputs[Dataset, MarkedFeature]) -> Iterator[Choices]:
     """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
-    scores = np.concatenate(logits)
-    is_right = np.concatenate([feature.label for feature in features]) > 0
+    scores = np.concatenate(outputs.logits)
+    is_right = np.concatenate([feature.label for feature in outputs.features]) > 0
     yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
 
 
@@ -225,18 +224,12 @@ def from_records(records: Sequence[Record]) -> Dataset:
 
 
 def answers(
-    dataset: Dataset,
-    features: Sequence[MarkedFeature],
-    logits: Logits,
-    labels: Sequence[str],
-    *,
-    temperature: float = 1.0,
-    top: int | None = None,
+    outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None
 ) -> list[dict[str, Any]]:
     """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
     return [
-        {"labels": list(found), "probabilities": of_classes(labels, sigmoid(row, temperature), top)}
-        for found, row in zip(decode(dataset, features, logits, labels), logits, strict=True)
+        {"labels": list(found), "probabilities": of_classes(outputs.labels, sigmoid(row, temperature), top)}
+        for found, row in zip(decode(outputs), outputs.logits, strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ import torch
 from benchmarks.evidence import disambiguation as probe
 from benchmarks.evidence import known_entities
 from benchmarks.evidence.words_around import WordsAround, around_mentions
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence
 from model.data.shards import HELD_OUT, Corpus

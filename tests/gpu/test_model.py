@@ -10,16 +10,15 @@ import torch
 from torch import Tensor
 
 from model.data.shards import Corpus
-from model.kernels import cross_entropy
-from model.luke.batch import Batch
+from model.kernels import tables
 from model.luke.config import LukeConfig
-from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import to_device
 from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
+from tests.support.attention_kernels import attention_kernel
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, shake
 from tests.support.padded import padded
@@ -39,7 +38,7 @@ def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
 
 
 def outcome(
-    module: LukeForPretraining, batch: Batch | FlatBatch, precision: str = "bf16"
+    module: LukeForPretraining, batch: FlatBatch, precision: str = "bf16"
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """Losses, and gradients on the CPU."""
     module.zero_grad()
@@ -63,32 +62,37 @@ def compare(found: dict[str, Tensor], wanted: dict[str, Tensor], tolerance: floa
         assert off <= tolerance * (float(value.norm()) + 0.05 * largest), name
 
 
-def forms(name: str) -> dict[str, Batch | FlatBatch]:
-    """The same sequences in every form that a model takes."""
-    flat = random_flat(LENGTHS[name], STILL)
-    both = padded(flat, STILL.pad_token_id)
-    return {"flat": flat, "padded": both, "packed": both.unpadded()}
-
-
 @cache
 def on_the_cpu(entity_aware: bool, name: str) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """What is wanted: of the padded batch, in float32."""
-    return outcome(make(STILL, entity_aware), forms(name)["padded"], "float32")
+    """What is wanted, in float32."""
+    return outcome(make(STILL, entity_aware), random_flat(LENGTHS[name], STILL), "float32")
 
 
-@pytest.mark.parametrize("form", ["flat", "padded", "packed"])
 @pytest.mark.parametrize("precision", OF_LOSS)
 @pytest.mark.parametrize("name", LENGTHS)
 @BOTH
-def test_losses_and_gradients_are_those_of_the_cpu(
-    entity_aware: bool, name: str, precision: str, form: str
-) -> None:
-    batch = forms(name)[form].to(DEVICE)
+def test_losses_and_gradients_are_those_of_the_cpu(entity_aware: bool, name: str, precision: str) -> None:
+    batch = random_flat(LENGTHS[name], STILL).to(DEVICE)
     wanted, of_wanted = on_the_cpu(entity_aware, name)
     found, of_found = outcome(make(STILL, entity_aware).to(DEVICE), batch, precision)
     assert found.keys() == wanted.keys()
     assert found == pytest.approx(wanted, rel=OF_LOSS[precision])
     compare(of_found, of_wanted, OF_GRADIENT[precision])
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@BOTH
+def test_states_of_a_batch_with_padding_are_those_of_the_cpu(entity_aware: bool, name: str) -> None:
+    module = make(STILL, entity_aware).luke.eval()
+    batch = padded(random_flat(LENGTHS[name], STILL), STILL.pad_token_id)
+    with torch.no_grad():
+        wanted = module(batch)
+        module.to(DEVICE)
+        for given in (batch.to(DEVICE), batch.unpadded().to(DEVICE)):
+            for one, other in zip(module(given), wanted, strict=True):
+                assert (one is None) == (other is None)
+                if other is not None:
+                    torch.testing.assert_close(one.cpu(), other, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.usefixtures("count_graphs")
@@ -166,7 +170,7 @@ def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(
     entity_aware: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some 7,000 tokens, longer than a block of any kernel; the losses are made of several parts."""
-    monkeypatch.setattr(cross_entropy, "LOGITS", 1 << 14)
+    monkeypatch.setattr(tables, "LOGITS", 1 << 14)
     lengths = [(100 + 20 * number, 5 + number) for number in range(11)] * 3
     batch = random_flat(lengths, STILL)
     wanted, of_wanted = outcome(make(STILL, entity_aware), batch, "float32")

@@ -3,15 +3,17 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
+from model.data.batches import collate
+from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
 from model.luke.batch import IGNORED, Batch
 from model.luke.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.luke.encoder import LukeModel
-from model.luke.flat import FlatBatch, FlatSequence, flatten
+from model.luke.flat import FlatBatch
+from tests.support.padded import PaddedBatch
 from tests.support.shards import ENTITIES, WORDS
 
 TINY = replace(
@@ -27,7 +29,9 @@ TINY = replace(
 STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5) -> Batch:
+def random_batch(
+    config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5
+) -> PaddedBatch:
     """A batch from torch's generator: padding on either side, mentions of 1 to 4 words, labels."""
     word_mask = torch.ones(size, words, dtype=torch.bool)
     word_mask[0, -3:] = False
@@ -37,7 +41,7 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     is_asked[:, 7] = True
     word_labels = torch.where(is_asked, torch.randint(0, config.vocab_size, (size, words)), -100)
     if not entities:
-        return Batch(word_ids, word_mask, word_labels=word_labels)
+        return PaddedBatch(word_ids, word_mask, word_labels=word_labels)
     entity_mask = torch.ones(size, entities, dtype=torch.bool)
     entity_mask[0, -2:] = False
     entity_mask[2, :1] = False
@@ -50,10 +54,11 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     labels = torch.randint(0, config.entity_vocab_size, (size, entities))
     labels = torch.where(entity_mask & (torch.rand(size, entities) < 0.7), labels, -100)
     labels[3, 0] = 4
-    return Batch(word_ids, word_mask, ids, positions, entity_mask, word_labels, labels)
+    of_entities = ids, positions, entity_mask
+    return PaddedBatch(word_ids, word_mask, *of_entities, word_labels=word_labels, entity_labels=labels)
 
 
-def still_batches() -> dict[str, Batch]:
+def still_batches() -> dict[str, PaddedBatch]:
     """Batches for STILL: with entities in every sequence, in all but one, in none, and of one sequence."""
     torch.manual_seed(0)
     batch = random_batch(STILL)
@@ -66,38 +71,40 @@ def still_batches() -> dict[str, Batch]:
         "padding on either side": batch,
         "a sequence without entities": replace(batch, **less),
         "no entities at all": random_batch(STILL, entities=0),
-        "one sequence": Batch(**columns),
+        "one sequence": PaddedBatch(**columns),
     }
 
 
-def flat_of(batch: Batch) -> FlatBatch:
+def shifted(batch: PaddedBatch) -> PaddedBatch:
+    """The batch with padding at the end alone: a mention's positions count from its sequence's first word."""
+    order = (~batch.word_mask).int().argsort(dim=1, stable=True)
+    moved = {name: getattr(batch, name).gather(1, order) for name in ("word_ids", "word_mask", "word_labels")}
+    if batch.entity_positions is None:
+        return replace(batch, **moved)
+    first = batch.word_mask.int().argmax(dim=1)[:, None, None]
+    is_word = batch.entity_positions >= 0
+    return replace(batch, **moved, entity_positions=torch.where(is_word, batch.entity_positions - first, -1))
+
+
+def flat_of(batch: PaddedBatch) -> FlatBatch:
     """The same batch without padding; mentions must be of consecutive words."""
-    numbers, shape = flatten([flat_row(batch, row) for row in range(len(batch.word_ids))])
-    return FlatBatch(torch.from_numpy(numbers), shape)
+    batch = shifted(batch)
+    sequences = [masked_row(batch, row) for row in range(len(batch.word_ids))]
+    return collate(sequences, max_mention_words=30, entities=batch.entity_ids is not None)
 
 
-def flat_row(batch: Batch, row: int) -> FlatSequence:
-    """A sequence of a padded batch, token by token."""
-    words = batch.word_mask[row].nonzero()[:, 0].tolist()
-    nothing = torch.zeros(1, 0, dtype=torch.int64)
-    ids = nothing if batch.entity_ids is None else batch.entity_ids[row][None]
-    entities = [] if batch.entity_mask is None else batch.entity_mask[row].nonzero()[:, 0].tolist()
-    places = [
-        [place for place in batch.entity_positions[row, each].tolist() if place >= 0] for each in entities
-    ]
-    word_labels = [int(batch.word_labels[row, each]) for each in words]
-    entity_labels = [int(batch.entity_labels[row, each]) for each in entities]
-    columns = (
-        [int(batch.word_ids[row, each]) for each in words],
-        [place for place, label in enumerate(word_labels) if label != IGNORED],
-        [label for label in word_labels if label != IGNORED],
-        [int(ids[0, each]) for each in entities],
-        [each[0] for each in places],
-        [len(each) for each in places],
-        [place for place, label in enumerate(entity_labels) if label != IGNORED],
-        [label for label in entity_labels if label != IGNORED],
-    )
-    return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
+def masked_row(batch: PaddedBatch, row: int) -> MaskedSequence:
+    """A sequence of a padded batch, without its padding."""
+    words = batch.word_mask[row]
+    columns = [batch.word_ids[row, words], batch.word_labels[row, words]]
+    if batch.entity_ids is None:
+        columns += [torch.zeros(0, dtype=torch.int64)] * 4
+    else:
+        entities = batch.entity_mask[row]
+        places = batch.entity_positions[row, entities]
+        columns += [batch.entity_ids[row, entities], batch.entity_labels[row, entities]]
+        columns += [places[:, 0], places.max(dim=1).values + 1]
+    return MaskedSequence(*(column.numpy() for column in columns))
 
 
 def transformers_values(config: LukeConfig) -> dict[str, object]:
@@ -120,8 +127,12 @@ def transformers_pair(config: LukeConfig) -> tuple[LukeModel, torch.nn.Module]:
 
 
 def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The states of words and entities; those of padding are zero, as ours are."""
     output = theirs(**transformers_inputs(batch))
-    return output.last_hidden_state, output.entity_last_hidden_state
+    words = output.last_hidden_state * batch.word_mask[..., None]
+    if batch.entity_mask is None:
+        return words, None
+    return words, output.entity_last_hidden_state * batch.entity_mask[..., None]
 
 
 def transformers_inputs(batch: Batch) -> dict[str, torch.Tensor]:

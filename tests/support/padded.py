@@ -1,5 +1,7 @@
 """A flat batch as a padded one, for models that take nothing else."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,15 @@ from model.luke.config import PAD_ENTITY
 from model.luke.flat import FlatBatch
 
 
-def padded(batch: FlatBatch, pad_id: int) -> Batch:
+@dataclass(frozen=True)
+class PaddedBatch(Batch):
+    """A batch with labels of words and entities, both (batch, tokens); -100 where nothing is to be predicted."""
+
+    word_labels: Tensor | None = None
+    entity_labels: Tensor | None = None
+
+
+def padded(batch: FlatBatch, pad_id: int) -> PaddedBatch:
     """The same sequences with padding at their ends.
 
     `pad_id` is the word id of padding. Labels are -100 where nothing is masked, positions of mentions -1 at padding.
@@ -20,7 +30,7 @@ def padded(batch: FlatBatch, pad_id: int) -> Batch:
     of_words = pad_rows(batch.word_ids, words, pad_id), row_mask(words)
     word_labels = pad_rows(word_labels, words, IGNORED)
     if not shape.entities:
-        return Batch(*of_words, word_labels=word_labels)
+        return PaddedBatch(*of_words, word_labels=word_labels)
     entity_labels = labels_at(batch.masked_entities - shape.words, batch.entity_labels, shape.entities)
     lengths, starts = batch.mention_lengths[:, None], batch.mention_starts[:, None]
     places = count_up(int(lengths.max()), like=numbers)
@@ -30,7 +40,8 @@ def padded(batch: FlatBatch, pad_id: int) -> Batch:
         pad_rows(positions, entities, -1),
         row_mask(entities),
     )
-    return Batch(*of_words, *of_entities, word_labels, pad_rows(entity_labels, entities, IGNORED))
+    labels = {"word_labels": word_labels, "entity_labels": pad_rows(entity_labels, entities, IGNORED)}
+    return PaddedBatch(*of_words, *of_entities, **labels)
 
 
 def labels_at(places: Tensor, labels: Tensor, count: int) -> Tensor:

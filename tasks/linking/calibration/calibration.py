@@ -4,6 +4,7 @@ The likeliest values are taken, by mentions whose page the dump has. The likelih
 candidate is that candidate's probability. Where it is none, it is the probability of none of these.
 So the discount depends on how often the page is a candidate, and weights and temperature on which one it is.
 How often the dump lacks a page differs from text to text, so that the threshold alone depends on it.
+The weights make what is right likeliest: a conditional logit (McFadden, 1974), fitted by Newton's method.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from pipeline.lookup.names import page_title
 from tasks.io.probabilities import fit_temperature, least
 from tasks.linking.calibration.outcomes import Outcomes, observe
-from tasks.linking.calibration.weights import likeliest
 from tasks.linking.candidates import NO_LINKS
 from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, reliability
 from tasks.linking.documents.document import Document
@@ -33,6 +33,9 @@ WEIGHTS = {
 }
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
+_STEPS = 100  # of Newton's method, at most
+_DONE = 1e-9  # by so much the loss could still fall, nearly
+Booleans = NDArray[np.bool_]
 
 
 def calibrate(
@@ -108,7 +111,7 @@ def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
     probabilities, right = outcomes.answers(certainty)
     kept = probabilities >= certainty.min_probability
 
-    def error(rows: NDArray[np.bool_]) -> Any:
+    def error(rows: Booleans) -> Any:
         return reliability(probabilities[rows], right[rows])["expected_calibration_error"]
 
     return {
@@ -171,7 +174,7 @@ def fit_discount(outcomes: Outcomes) -> float:
     return round(least(loss, 0.0, MOST_DISCOUNT, 1e-4), 3)
 
 
-def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:
+def best_threshold(probabilities: Floats, is_right: Booleans, known: int) -> float:
     """The threshold of the best F1, the lowest of those: between the last answer that is given and the next.
 
     Of each mention the best candidate counts; `known` mentions have a page in the knowledge base.
@@ -182,3 +185,61 @@ def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: in
     f1 = np.where(is_last, 2 * right / (np.arange(len(right)) + 1 + known), -1.0)
     best = len(f1) - 1 - int(f1[::-1].argmax())
     return 0.0 if best == len(f1) - 1 else float(ranked[best] + ranked[best + 1]) / 2
+
+
+# Weights
+
+
+def likeliest(
+    features: Floats, is_own: Booleans, is_right: Booleans, expected: Floats, least: Floats
+) -> Floats:
+    """The weights (weights) by which the softmax of the weighted sums of features makes the right candidates likeliest.
+
+    Before any mention is seen, each weight lies around `expected` with a standard deviation of 1. So few mentions do
+    not move them far. A weight that would be below `least` is that, and the others are fitted beside it. `features`
+    is (mentions, candidates, weights); `is_own` says which candidates a mention has, and `is_right` is one of them.
+    """
+    weights, is_free = expected.astype(np.float64), np.ones(len(expected), np.bool_)
+    while True:
+        weights = _newton(features, is_own, is_right, expected, weights, is_free)
+        is_below = is_free & (weights < least)
+        if not is_below.any():
+            return weights
+        weights[is_below], is_free = least[is_below], is_free & ~is_below
+
+
+def _newton(
+    features: Floats,
+    is_own: Booleans,
+    is_right: Booleans,
+    expected: Floats,
+    weights: Floats,
+    is_free: Booleans,
+) -> Floats:
+    """The minimum over the free weights of a convex loss, whose steps are halved until it falls."""
+
+    def loss_of(weights: Floats) -> tuple[float, Floats]:
+        """The loss, and the probability of each candidate."""
+        scores = np.where(is_own, features @ weights, -np.inf)
+        best = scores.max(axis=1, keepdims=True, initial=-np.inf)
+        powers = np.exp(scores - best)
+        totals = powers.sum(axis=1, keepdims=True)
+        loss = (best + np.log(totals)).sum() - scores[is_right].sum() + ((weights - expected) ** 2).sum() / 2
+        return float(loss), powers / totals
+
+    for _ in range(_STEPS):
+        loss, probabilities = loss_of(weights)
+        means = np.einsum("mc,mcw->mw", probabilities, features)
+        gradient = means.sum(axis=0) - features[is_right].sum(axis=0) + weights - expected
+        squares = np.einsum("mc,mcv,mcw->vw", probabilities, features, features, optimize=True)
+        curvature = squares - means.T @ means + np.eye(len(weights))
+        step = np.zeros(len(weights))
+        step[is_free] = np.linalg.solve(curvature[np.ix_(is_free, is_free)], gradient[is_free])
+        fall = float(gradient @ step)
+        if fall < _DONE:
+            break
+        size = 1.0
+        while size > _DONE and loss_of(weights - size * step)[0] > loss - size * fall / 4:
+            size /= 2
+        weights = weights - size * step
+    return weights

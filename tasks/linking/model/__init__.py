@@ -1,7 +1,5 @@
 """The candidate that a mention stands for, by a pretrained model.
 
-entity_model  the model, and its rows for a table's pages
-titles        rows for pages that it does not know
-windows       a document's mentions in inputs of the model
-answers       local and global disambiguation: scores, softmax
+entity_model  the model, and its rows for a table's pages and for those that it does not know
+answers       local and global disambiguation: windows of mentions, scores, softmax
 """

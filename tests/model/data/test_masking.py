@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.data.collation import collate
+from model.data.batches import collate
 from model.data.masking import Masker, choose_words, masked_count
 from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED

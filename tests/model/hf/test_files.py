@@ -101,7 +101,7 @@ def test_index_names_files_beside_it(tmp_path: Path, index: dict[str, object], m
 def test_broken_configurations_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ValueError, match=message):
-        load_luke(str(tmp_path), use_entity_aware_attention=False)
+        load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
 
 
 def test_bytes_that_are_no_text_are_not_json(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from tests.support.models import (
     luke_of_transformers,
     random_batch,
     shake,
+    shifted,
     transformers_inputs,
     words_of_transformers,
 )
+from tests.support.padded import PaddedBatch
 
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 4}
 
@@ -32,7 +34,7 @@ def logits(fine_tuned: FineTuned, batch: Batch) -> torch.Tensor:
         "LukeForEntitySpanClassification": torch.cat(
             [words[:, :1].expand_as(entities), words[:, 2:3].expand_as(entities), entities], dim=-1
         ),
-        "LukeForQuestionAnswering": words,
+        "LukeForQuestionAnswering": words[batch.word_mask],
     }[fine_tuned.architecture]
     return torch.nn.functional.linear(states, fine_tuned.head["weight"], fine_tuned.head.get("bias"))
 
@@ -51,8 +53,9 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
     torch.testing.assert_close(found, their_logits(theirs, batch), atol=1e-5, rtol=0)
 
 
-def with_all_entities(batch: Batch) -> Batch:
-    """The batch with an entity in every place; those that were padding mention the word 5."""
+def with_all_entities(batch: PaddedBatch) -> Batch:
+    """The batch with padding at its end, and an entity in every place; those that were padding mention the word 5."""
+    batch = shifted(batch)
     assert batch.entity_positions is not None
     assert batch.entity_mask is not None
     positions = batch.entity_positions.clone()
@@ -69,7 +72,7 @@ def their_logits(theirs: torch.nn.Module, batch: Batch) -> torch.Tensor:
     with torch.no_grad():
         output = theirs(**inputs)
     if hasattr(output, "start_logits"):
-        return torch.stack([output.start_logits, output.end_logits], dim=-1)
+        return torch.stack([output.start_logits, output.end_logits], dim=-1)[batch.word_mask]
     return output.logits
 
 

@@ -57,7 +57,7 @@ def test_release_computes_what_transformers_computes(
 ) -> None:
     theirs = release(tmp_path / "luke")
     with caplog.at_level("INFO"):
-        ours = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=entity_aware)
+        ours = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=entity_aware, mask_word=4)
     said = f"{tmp_path / 'luke'}: entity-aware queries start as copies of Q, as in the paper"
     assert (said in caplog.text) == entity_aware
     batch = random_batch()
@@ -71,7 +71,7 @@ def test_release_that_started_from_bert(tmp_path: Path) -> None:
     config, weights = read_model(str(tmp_path / "luke"))
     assert (config.word_encoder, config.pad_token_id) == ("bert", 0)
     assert "word_head.dense.weight" in weights
-    load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False)
+    load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False, mask_word=4)
 
 
 def test_release_becomes_a_folder_of_transformers(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_release_becomes_a_folder_of_transformers(tmp_path: Path) -> None:
 def test_sizes_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     release(tmp_path / "luke", **changes)
     with pytest.raises(ValueError, match=message):
-        load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False)
+        load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False, mask_word=4)
 
 
 def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:

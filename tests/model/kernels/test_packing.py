@@ -1,48 +1,19 @@
-"""Unpadded batches: the padded result in states, losses and gradients."""
-
-from dataclasses import replace
+"""Layouts without padding: where tokens lie, and that no work is done on others."""
 
 import pytest
 import torch
-from torch import Tensor
 
 from model.kernels.packing import Packed
-from model.luke.batch import Batch, Unpadded
+from model.luke.batch import Unpadded
 from model.luke.encoder import LukeModel
-from model.luke.heads import LukeForPretraining
 from tests.support import properties
-from tests.support.models import STILL, TINY, random_batch, shake, still_batches
+from tests.support.models import TINY, random_batch
 from tests.support.properties import st
-
-
-@pytest.mark.parametrize("name", still_batches())
-@pytest.mark.parametrize("entity_aware", [False, True])
-def test_unpadded_equals_padded(name: str, entity_aware: bool) -> None:
-    torch.manual_seed(1)
-    config = replace(STILL, use_entity_aware_attention=entity_aware)
-    module, batch = shake(LukeForPretraining(config)).double(), still_batches()[name]
-    results = []
-    for given in (batch, batch.unpadded()):
-        module.zero_grad()
-        output = module(given)
-        sum(output.losses.values()).backward()
-        gradients = {key: value.grad for key, value in module.named_parameters() if value.grad is not None}
-        results.append((real_states(module.luke, given), output.losses, output.correct, gradients))
-    torch.testing.assert_close(results[0], results[1], atol=1e-10, rtol=1e-8)
-    assert results[0][3]
-
-
-def real_states(module: LukeModel, batch: Batch) -> list[Tensor]:
-    """The states of real words and entities."""
-    words, entities = module(batch)
-    if entities is None:
-        return [words[batch.word_mask]]
-    return [words[batch.word_mask], entities[batch.entity_mask]]
 
 
 def test_padding_has_states_of_zero() -> None:
     torch.manual_seed(0)
-    batch = random_batch().unpadded()
+    batch = random_batch()
     words, entities = LukeModel(TINY).eval()(batch)
     assert words.shape == (*batch.word_ids.shape, TINY.hidden_size)
     assert entities.shape == (*batch.entity_ids.shape, TINY.hidden_size)
@@ -52,7 +23,7 @@ def test_padding_has_states_of_zero() -> None:
 
 
 def test_no_work_is_done_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = random_batch().unpadded()
+    batch = random_batch()
     tokens = int(batch.word_mask.sum() + batch.entity_mask.sum())
     module = LukeModel(TINY).eval()
     rows: list[int] = []

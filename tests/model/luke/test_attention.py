@@ -9,22 +9,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.kernels import attention as forms
-from model.kernels.attention import kernel_of
 from model.kernels.attention_cpu import attend, attend_by_products, dropout_noise
-from model.kernels.packing import Packed, Padded
+from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
+from tests.support.attention_kernels import kernel_of
 from tests.support.models import TINY
 
-WORDS, ENTITIES = 6, 3
+LENGTHS = ((4, 3), (6, 2), (2, 0))  # words and entities of each sequence
+LAYOUT = Packed.of(LENGTHS)
 
 
-def make_input(seed: int = 0) -> tuple[Tensor, Tensor]:
+def make_states(seed: int = 0) -> Tensor:
     torch.manual_seed(seed)
-    states = torch.randn(2, WORDS + ENTITIES, TINY.hidden_size, requires_grad=True)
-    key_mask = torch.ones(2, WORDS + ENTITIES, dtype=torch.bool)
-    key_mask[0, WORDS - 2 : WORDS] = False
-    key_mask[1, -1] = False
-    return states, key_mask
+    return torch.randn(LAYOUT.word_count + LAYOUT.entity_count, TINY.hidden_size, requires_grad=True)
 
 
 def make_attention(seed: int = 1) -> EntityAwareAttention:
@@ -32,28 +29,27 @@ def make_attention(seed: int = 1) -> EntityAwareAttention:
     return EntityAwareAttention(replace(TINY, use_entity_aware_attention=True)).eval()
 
 
-def literal_attention(attention: EntityAwareAttention, states: Tensor, key_mask: Tensor) -> Tensor:
-    """Section 3.2 written out: for each token i, head and token j a score by the types of i and j."""
+def literal_attention(attention: EntityAwareAttention, states: Tensor) -> Tensor:
+    """Section 3.2 written out: for each token i, head and token j of its sequence a score by the types of i and j."""
     size = attention.head_size
+    tokens = [(row, True) for row, (words, _) in enumerate(LENGTHS) for _ in range(words)]
+    tokens += [(row, False) for row, (_, entities) in enumerate(LENGTHS) for _ in range(entities)]
     output = torch.zeros_like(states)
-    for row in range(states.shape[0]):
-        for head in range(attention.heads):
-            part = slice(head * size, (head + 1) * size)
-            for i in range(states.shape[1]):
-                scores = []
-                for j in range(states.shape[1]):
-                    matrix = {
-                        (True, True): attention.query,
-                        (True, False): attention.word_to_entity_query,
-                        (False, True): attention.entity_to_word_query,
-                        (False, False): attention.entity_to_entity_query,
-                    }[i < WORDS, j < WORDS]
-                    key = attention.key(states[row, j])[part]
-                    score = key @ matrix(states[row, i])[part] / math.sqrt(size)
-                    scores.append(score if key_mask[row, j] else torch.tensor(-math.inf))
-                weights = torch.stack(scores).softmax(dim=0)
-                values = torch.stack([attention.value(states[row, j])[part] for j in range(states.shape[1])])
-                output[row, i, part] = weights @ values
+    for head in range(attention.heads):
+        part = slice(head * size, (head + 1) * size)
+        for i, (row, is_word) in enumerate(tokens):
+            seen = [j for j, (other, _) in enumerate(tokens) if other == row]
+            scores = []
+            for j in seen:
+                matrix = {
+                    (True, True): attention.query,
+                    (True, False): attention.word_to_entity_query,
+                    (False, True): attention.entity_to_word_query,
+                    (False, False): attention.entity_to_entity_query,
+                }[is_word, tokens[j][1]]
+                scores.append(attention.key(states[j])[part] @ matrix(states[i])[part] / math.sqrt(size))
+            weights = torch.stack(scores).softmax(dim=0)
+            output[i, part] = weights @ torch.stack([attention.value(states[j])[part] for j in seen])
     return output
 
 
@@ -68,11 +64,11 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.mark.usefixtures("form")
 def test_attention_equals_the_paper_s_equation_in_value_and_gradient() -> None:
     attention = make_attention().double()
-    states, key_mask = make_input()
+    states = make_states()
     results = []
     for form in (
-        lambda inputs: attention(inputs, Padded(key_mask, WORDS)),
-        lambda inputs: literal_attention(attention, inputs, key_mask),
+        lambda inputs: attention(inputs, LAYOUT),
+        lambda inputs: literal_attention(attention, inputs),
     ):
         attention.zero_grad()
         inputs = states.detach().double().requires_grad_()
@@ -90,17 +86,10 @@ def test_equal_matrices_are_the_original_attention() -> None:
     attention = make_attention()
     original = SelfAttention(TINY).eval()
     original.load_state_dict({key: attention.state_dict()[key] for key in original.state_dict()})
-    states, key_mask = make_input()
-    assert not torch.allclose(
-        attention(states, Padded(key_mask, WORDS)), original(states, Padded(key_mask, WORDS)), atol=1e-3
-    )
+    states = make_states()
+    assert not torch.allclose(attention(states, LAYOUT), original(states, LAYOUT), atol=1e-3)
     copy_missing_queries(attention)
-    torch.testing.assert_close(
-        attention(states, Padded(key_mask, WORDS)),
-        original(states, Padded(key_mask, WORDS)),
-        atol=1e-6,
-        rtol=1e-5,
-    )
+    torch.testing.assert_close(attention(states, LAYOUT), original(states, LAYOUT), atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
@@ -108,19 +97,17 @@ def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> No
     config = replace(TINY, attention_probs_dropout_prob=0.5)
     torch.manual_seed(0)
     attention = (EntityAwareAttention if entity_aware else SelfAttention)(config)
-    states, key_mask = make_input()
-    assert not torch.equal(
-        attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS))
-    )
+    states = make_states()
+    assert not torch.equal(attention(states, LAYOUT), attention(states, LAYOUT))
     attention.eval()
-    assert torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))
+    assert torch.equal(attention(states, LAYOUT), attention(states, LAYOUT))
 
 
 def dropped_weights(dropout: float, seed: int = 0) -> Tensor:
     """Weights of 40 equal keys after dropout: values of the identity let them through."""
     torch.manual_seed(seed)
     zeros = torch.zeros(2, 3, 40, 40, dtype=torch.float64)
-    return attend_by_products(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, None, dropout)
+    return attend_by_products(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, dropout)
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.25])
@@ -148,25 +135,21 @@ def test_draws_of_dropout_are_independent_of_their_place() -> None:
 def test_gradients_of_the_products(with_entities: bool, dropout: float) -> None:
     torch.manual_seed(0)
     inputs = [torch.randn(2, 2, 5, 3, dtype=torch.float64, requires_grad=True) for _ in range(4)]
-    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
-    mask[0, ..., 1] = False
 
     def function(for_words: Tensor, for_entities: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         torch.manual_seed(1)
         entities = for_entities if with_entities else None
-        return attend_by_products(for_words, entities, keys, values, 3, mask, dropout)
+        return attend_by_products(for_words, entities, keys, values, 3, dropout)
 
     assert torch.autograd.gradcheck(function, inputs)
 
 
 def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    padded, device = Padded(torch.ones(2, 5, dtype=torch.bool), 3), torch.device("cpu")
+    packed, device = Packed.of([(3, 2), (3, 2)]), torch.device("cpu")
     aware = make_attention()
     original = SelfAttention(replace(TINY, attention_probs_dropout_prob=0.1))
-    assert kernel_of(original.eval(), padded, 16, device) == "the CPU's flash attention"
-    assert kernel_of(original.train(), padded, 16, device) == "plain products"
-    assert kernel_of(aware, padded, 16, device) == "plain products"
-    packed = Packed.of([(3, 2), (3, 2)])
+    assert kernel_of(original.train(), packed, 16, device) == "plain products"
+    assert kernel_of(aware, packed, 16, device) == "plain products"
     assert kernel_of(original.eval(), packed, 16, device) == "the CPU's flash attention"
     with torch.autocast("cpu", torch.bfloat16):
         assert kernel_of(original, packed, 16, device) == "plain products"
@@ -180,7 +163,7 @@ def test_training_in_bf16_has_the_gradients_of_float32() -> None:
     exact = [torch.randn(1, 2, 100, 16).bfloat16().float().requires_grad_() for _ in range(3)]
     rounded = [each.detach().bfloat16().requires_grad_() for each in exact]
     wanted = functional.scaled_dot_product_attention(*exact)
-    found = attend(rounded[0], None, *rounded[1:], 100, None, 0.0)
+    found = attend(rounded[0], None, *rounded[1:], 100, 0.0)
     gradient = torch.randn_like(wanted)
     torch.testing.assert_close(found.float(), wanted, atol=0.02, rtol=0.02)
     theirs = torch.autograd.grad(wanted, exact, gradient)

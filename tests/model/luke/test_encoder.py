@@ -21,32 +21,27 @@ SIZES = {
 
 @pytest.mark.parametrize("entity_aware", [False, True])
 @pytest.mark.parametrize("entities", [5, 0])
-@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_hidden_states_equal_transformers(
-    entity_aware: bool, entities: int, is_packed: bool, size: str
-) -> None:
-    check_hidden_states(replace(SIZES[size], use_entity_aware_attention=entity_aware), entities, is_packed)
+def test_hidden_states_equal_transformers(entity_aware: bool, entities: int, size: str) -> None:
+    check_hidden_states(replace(SIZES[size], use_entity_aware_attention=entity_aware), entities)
 
 
 @pytest.mark.slow
 def test_hidden_states_equal_transformers_in_full_depth() -> None:
-    check_hidden_states(replace(PRESETS["base"], use_entity_aware_attention=True, **VOCABULARIES), 5, True)
+    check_hidden_states(replace(PRESETS["base"], use_entity_aware_attention=True, **VOCABULARIES), 5)
 
 
-def check_hidden_states(config: LukeConfig, entities: int, is_packed: bool) -> None:
+def check_hidden_states(config: LukeConfig, entities: int) -> None:
     """Both sides of padding, and mentions of several words, are in every random batch."""
     ours, theirs = transformers_pair(config)
     batch = random_batch(config, entities=entities)
     with torch.no_grad():
-        words, entity_states = ours(batch.unpadded() if is_packed else batch)
+        words, entity_states = ours(batch)
         their_words, their_entities = run_transformers(theirs, batch)
-    real = batch.word_mask if is_packed else torch.ones_like(batch.word_mask)
-    torch.testing.assert_close(words[real], their_words[real], atol=1e-5, rtol=0)
+    torch.testing.assert_close(words, their_words, atol=1e-5, rtol=0)
     assert (entity_states is None) == (entities == 0)
     if entity_states is not None:
-        real = batch.entity_mask if is_packed else torch.ones_like(batch.entity_mask)
-        torch.testing.assert_close(entity_states[real], their_entities[real], atol=1e-5, rtol=0)
+        torch.testing.assert_close(entity_states, their_entities, atol=1e-5, rtol=0)
 
 
 def test_entity_input_is_the_paper_s_sum() -> None:
@@ -118,9 +113,8 @@ def states_and_gradients(module: torch.nn.Module, batch: Batch) -> list[torch.Te
     return [words.detach(), entities.detach(), *(parameter.grad for parameter in module.parameters())]
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_checkpointed_gradients_have_the_same_bits(module: LukeModel, is_packed: bool) -> None:
-    batch = random_batch().unpadded() if is_packed else random_batch()
+def test_checkpointed_gradients_have_the_same_bits(module: LukeModel) -> None:
+    batch = random_batch()
     plain = states_and_gradients(module, batch)
     runs: list[int] = []
     module.layers[0].register_forward_pre_hook(lambda *call: runs.append(1))
@@ -130,9 +124,8 @@ def test_checkpointed_gradients_have_the_same_bits(module: LukeModel, is_packed:
     assert all(torch.equal(one, other) for one, other in zip(plain, checkpointed, strict=True))
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_bf16_autocast_is_finite_and_close(module: LukeModel, is_packed: bool) -> None:
-    batch = random_batch().unpadded() if is_packed else random_batch()
+def test_bf16_autocast_is_finite_and_close(module: LukeModel) -> None:
+    batch = random_batch()
     module.eval()
     wanted = states_and_gradients(module, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -146,21 +139,8 @@ def test_bf16_autocast_is_finite_and_close(module: LukeModel, is_packed: bool) -
         assert all(tensor.isfinite().all() for tensor in states_and_gradients(module, batch))
 
 
-@pytest.mark.parametrize("is_training", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_compiled_encoder_is_one_graph(module: LukeModel, is_training: bool) -> None:
-    torch._dynamo.reset()
+def test_deterministic_mode(module: LukeModel) -> None:
     batch = random_batch()
-    compiled = torch.compile(module.train(is_training), fullgraph=True, backend="aot_eager")
-    found, wanted = states_and_gradients(compiled, batch), states_and_gradients(module, batch)
-    if is_training:  # dropout draws otherwise there
-        assert all(tensor.isfinite().all() for tensor in found)
-    else:
-        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_deterministic_mode(module: LukeModel, is_packed: bool) -> None:
-    batch = random_batch().unpadded() if is_packed else random_batch()
     torch.use_deterministic_algorithms(True)
     try:
         first, second = (states_and_gradients(module, batch) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Flat batches: what lies where, and the padded batch's losses and gradients."""
+"""Flat batches: what lies where, and transformers' losses and gradients."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,18 +11,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from model.data.batches import collate
+from model.data.masking import MaskedSequence
+from model.hf.keys import from_transformers
 from model.kernels import attention as forms
 from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
 from model.kernels.packing import Packed
 from model.luke import attention
-from model.luke.batch import Batch
 from model.luke.config import PRESETS
-from model.luke.flat import FlatBatch, FlatSequence, flatten
-from model.luke.heads import LukeForPretraining, PretrainingOutput
+from model.luke.heads import LukeForPretraining
 from model.pretraining import recipes
+from tests.model.luke.test_heads import pretraining_pair, run_transformers
 from tests.support.flat_batches import random_flat
-from tests.support.models import STILL, TINY, flat_of, random_batch, shake, still_batches
+from tests.support.models import STILL, TINY, flat_of, random_batch, shake, shifted, still_batches
 from tests.support.padded import padded
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
@@ -41,47 +43,26 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-def shifted(batch: Batch) -> Batch:
-    """The batch with padding at the end alone: a mention's positions count from its sequence's first word."""
-    order = (~batch.word_mask).int().argsort(dim=1, stable=True)
-    moved = {name: getattr(batch, name).gather(1, order) for name in ("word_ids", "word_mask", "word_labels")}
-    if batch.entity_positions is None:
-        return replace(batch, **moved)
-    first = batch.word_mask.int().argmax(dim=1)[:, None, None]
-    is_word = batch.entity_positions >= 0
-    return replace(batch, **moved, entity_positions=torch.where(is_word, batch.entity_positions - first, -1))
-
-
-def outcome(
-    module: LukeForPretraining, batch: Batch | FlatBatch
-) -> tuple[PretrainingOutput, dict[str, Tensor]]:
-    module.zero_grad()
-    output = module(batch)
-    sum(output.losses.values()).backward()
-    return output, {
-        name: value.grad.clone() for name, value in module.named_parameters() if value.grad is not None
-    }
-
-
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("name", still_batches())
 @pytest.mark.parametrize("entity_aware", [False, True])
-def test_a_flat_batch_has_the_losses_and_gradients_of_the_padded_one(name: str, entity_aware: bool) -> None:
-    torch.manual_seed(1)
-    module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).double()
+def test_losses_and_gradients_equal_transformers(name: str, entity_aware: bool) -> None:
+    ours, theirs = (each.double() for each in pretraining_pair("least", entity_aware=entity_aware))
     batch = shifted(still_batches()[name])
-    wanted, of_wanted = outcome(module, batch)
-    found, of_found = outcome(module, flat_of(batch))
-    assert found.total == wanted.total
-    assert {key: int(value) for key, value in found.correct.items()} == {
-        key: int(value) for key, value in wanted.correct.items()
-    }
-    torch.testing.assert_close(found.losses, wanted.losses, atol=1e-7, rtol=1e-7)
-    assert of_found.keys() >= of_wanted.keys()
-    for key, value in of_found.items():
-        torch.testing.assert_close(
-            value, of_wanted.get(key, torch.zeros_like(value)), atol=1e-7, rtol=1e-6, msg=key
-        )
+    wanted = run_transformers(theirs, batch)
+    wanted.loss.backward()
+    losses = ours(flat_of(batch)).losses
+    assert losses.keys() == (
+        {"masked_word"} if batch.entity_ids is None else {"masked_word", "masked_entity"}
+    )
+    sum(losses.values()).backward()
+    torch.testing.assert_close(sum(losses.values()), wanted.loss, atol=1e-7, rtol=1e-7)
+    gradients = {key: value.grad for key, value in theirs.named_parameters() if value.grad is not None}
+    gradients = from_transformers(gradients, "theirs", with_heads=True)
+    for key, value in ours.named_parameters():
+        expected = gradients.get(key, torch.zeros_like(value))
+        found = torch.zeros_like(value) if value.grad is None else value.grad
+        torch.testing.assert_close(found, expected, atol=1e-7, rtol=1e-6, msg=key)
 
 
 @pytest.mark.usefixtures("form")
@@ -89,7 +70,7 @@ def test_a_flat_batch_has_the_losses_and_gradients_of_the_padded_one(name: str, 
 def test_dropout_in_training(entity_aware: bool) -> None:
     torch.manual_seed(0)
     module = LukeForPretraining(replace(TINY, use_entity_aware_attention=entity_aware)).train()
-    batch = flat_of(shifted(random_batch(TINY)))
+    batch = flat_of(random_batch(TINY))
     losses = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -104,7 +85,7 @@ def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.Monke
     monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
     with mock.patch.object(attention_cuda, "FLASH", PlainKernel()) as kernel:
         LukeForPretraining(replace(STILL, use_entity_aware_attention=True))(
-            flat_of(shifted(still_batches()["one sequence"]))
+            flat_of(still_batches()["one sequence"])
         )
     assert kernel.calls == 4 * STILL.num_hidden_layers
 
@@ -116,7 +97,7 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
 ) -> None:
     """In all layers, so that no layer moves a token; what comes out lies as what went in."""
     module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).luke.eval()
-    flat = flat_of(shifted(still_batches()["padding on either side"]))
+    flat = flat_of(still_batches()["padding on either side"])
     given: list[tuple[Tensor, Packed]] = []
     for layer in module.layers:
         layer.attention.register_forward_pre_hook(
@@ -158,18 +139,20 @@ def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
 
 
 def test_what_lies_where() -> None:
-    def sequence(*columns: list[int]) -> FlatSequence:
-        return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
+    def sequence(*columns: list[int]) -> MaskedSequence:
+        return MaskedSequence(*(np.array(column, dtype=np.int64) for column in columns))
 
-    numbers, shape = flatten(
+    batch = collate(
         [
-            sequence([5, 6, 7], [1], [60], [9], [1], [2], [0], [90]),
-            sequence([8, 4], [0, 1], [80, 40], [], [], [], [], []),
-            sequence([3, 2, 1, 0], [3], [10], [11, 12], [0, 3], [3, 1], [1], [13]),
-        ]
+            sequence([5, 6, 7], [-100, 60, -100], [9], [90], [1], [3]),
+            sequence([8, 4], [80, 40], [], [], [], []),
+            sequence([3, 2, 1, 0], [-100, -100, -100, 10], [11, 12], [-100, 13], [0, 3], [4, 4]),
+        ],
+        max_mention_words=3,
+        entities=True,
     )
-    batch = FlatBatch(torch.from_numpy(numbers), shape)
-    assert numbers.dtype == np.int32
+    numbers, shape = batch.numbers, batch.shape
+    assert numbers.dtype == torch.int32
     assert len(numbers) == sum(shape.sizes)
     assert shape.lengths == ((3, 1), (2, 0), (4, 2))
     assert (shape.words, shape.entities, shape.mention_words) == (9, 3, 6)
@@ -196,14 +179,14 @@ def test_what_lies_where() -> None:
     ],
 )
 def test_ids_that_no_table_has_are_refused(field: str, value: int, message: str) -> None:
-    batch = flat_of(shifted(random_batch()))
+    batch = flat_of(random_batch())
     getattr(batch, field)[0] = value
     with pytest.raises(ValueError, match=message.replace("59", str(TINY.vocab_size - 1))):
         LukeForPretraining(TINY)(batch)
 
 
 def test_more_words_than_positions_are_refused() -> None:
-    batch = flat_of(shifted(random_batch(words=TINY.max_words + 4)))
+    batch = flat_of(random_batch(words=TINY.max_words + 4))
     with pytest.raises(
         ValueError, match=rf"words in a sequence, but the model has positions for {TINY.max_words}"
     ):
@@ -222,7 +205,7 @@ def test_twenty_shapes_are_compiled_at_most_twice_again(
     graphs = []
     for size in range(1, 21):
         batch = random_batch(size=4, words=14 + size % 7, entities=1 + size % 5)
-        sum(module(flat_of(shifted(batch))).losses.values()).backward()
+        sum(module(flat_of(batch)).losses.values()).backward()
         graphs.append(count_graphs())
     assert graphs[0] >= 1, "something is compiled"
     assert graphs[-1] <= 3
@@ -242,7 +225,7 @@ def kept_bytes(layers: int) -> tuple[int, int]:
     config = replace(PRESETS["base"], num_hidden_layers=layers, vocab_size=WORDS, entity_vocab_size=ENTITIES)
     config = replace(config, hidden_size=256, num_attention_heads=4, intermediate_size=1024)
     module = LukeForPretraining(replace(config, use_entity_aware_attention=True)).train()
-    batch = flat_of(shifted(random_batch(config, words=200, entities=16)))
+    batch = flat_of(random_batch(config, words=200, entities=16))
     tokens, width = batch.shape.words + batch.shape.entities, config.hidden_size
     kept: dict[int, Tensor] = {}
 

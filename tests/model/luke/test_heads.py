@@ -9,10 +9,18 @@ from torch import Tensor
 
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
-from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.model.luke.test_encoder import SIZES
-from tests.support.models import TINY, random_batch, shake, transformers_inputs, transformers_values
+from tests.support.models import (
+    TINY,
+    flat_of,
+    random_batch,
+    shake,
+    shifted,
+    transformers_inputs,
+    transformers_values,
+)
+from tests.support.padded import PaddedBatch
 
 
 def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraining, torch.nn.Module]:
@@ -30,7 +38,7 @@ def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraini
     return ours, theirs
 
 
-def run_transformers(theirs: torch.nn.Module, batch: Batch) -> object:
+def run_transformers(theirs: torch.nn.Module, batch: PaddedBatch) -> object:
     return theirs(**transformers_inputs(batch), labels=batch.word_labels, entity_labels=batch.entity_labels)
 
 
@@ -38,15 +46,18 @@ def run_transformers(theirs: torch.nn.Module, batch: Batch) -> object:
 @pytest.mark.parametrize("size", SIZES)
 def test_logits_and_losses_equal_transformers(size: str, entity_aware: bool) -> None:
     ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
-    batch = random_batch()
+    batch = shifted(random_batch())
     with torch.no_grad():
         wanted = run_transformers(theirs, batch)
-        output = ours(batch)
+        output = ours(flat_of(batch))
         words, entities = ours.luke(batch)
         word_logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
         entity_logits = ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
-    torch.testing.assert_close(word_logits, wanted.logits, atol=1e-5, rtol=0)
-    torch.testing.assert_close(entity_logits, wanted.entity_logits, atol=1e-5, rtol=0)
+    are_words, are_entities = batch.word_mask, batch.entity_mask
+    torch.testing.assert_close(word_logits[are_words], wanted.logits[are_words], atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        entity_logits[are_entities], wanted.entity_logits[are_entities], atol=1e-5, rtol=0
+    )
     torch.testing.assert_close(output.losses["masked_word"], wanted.mlm_loss, atol=1e-5, rtol=0)
     torch.testing.assert_close(output.losses["masked_entity"], wanted.mep_loss, atol=1e-5, rtol=0)
     for name, logits, labels in (
@@ -57,13 +68,12 @@ def test_logits_and_losses_equal_transformers(size: str, entity_aware: bool) -> 
         assert output.correct[name] == (logits.argmax(-1) == labels).sum()
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("entity_aware", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_gradients_equal_transformers(size: str, entity_aware: bool, is_packed: bool) -> None:
+def test_gradients_equal_transformers(size: str, entity_aware: bool) -> None:
     ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
-    batch = random_batch()
-    sum(ours(batch.unpadded() if is_packed else batch).losses.values()).backward()
+    batch = shifted(random_batch())
+    sum(ours(flat_of(batch)).losses.values()).backward()
     run_transformers(theirs, batch).loss.backward()
     gradients = {
         name: parameter.grad for name, parameter in theirs.named_parameters() if parameter.grad is not None
@@ -97,10 +107,10 @@ def test_entity_loss_is_the_paper_s(entity_head: str) -> None:
     module = shake(LukeForPretraining(replace(TINY, entity_head=entity_head)).eval())
     width = 16 if entity_head == "paper" else 8
     assert module.entity_head.dense.weight.shape == (width, 16)
-    batch = random_batch().unpadded()
+    batch = shifted(random_batch())
     with torch.no_grad():
         states = module.luke(batch)[1]
-        loss = module(batch).losses["masked_entity"].item()
+        loss = module(flat_of(batch)).losses["masked_entity"].item()
     losses = []
     for row, entity in (batch.entity_labels != -100).nonzero().tolist():
         logits = literal_entity_logits(module, states[row, entity])
@@ -114,14 +124,13 @@ def test_losses_of_parts_add_up_to_the_loss_of_the_whole() -> None:
     torch.manual_seed(0)
     module = LukeForPretraining(TINY).eval()
     batch = random_batch()
-    whole = module(batch)
+    whole = module(flat_of(batch))
+    columns = {name: value for name, value in vars(batch).items() if value is not None}
     parts = [
-        module(
-            Batch(**{name: value[rows] for name, value in vars(batch).items() if value is not None}),
-            whole.total,
-        )
+        PaddedBatch(**{name: value[rows] for name, value in columns.items()})
         for rows in (slice(0, 1), slice(1, 4))
     ]
+    parts = [module(flat_of(part), whole.total) for part in parts]
     for name, loss in whole.losses.items():
         torch.testing.assert_close(sum(part.losses[name] for part in parts), loss)
         assert sum(int(part.correct[name]) for part in parts) == whole.correct[name]
@@ -131,8 +140,8 @@ def test_nothing_masked_is_no_loss_and_not_a_nan() -> None:
     torch.manual_seed(0)
     batch = random_batch()
     empty = replace(batch, entity_labels=torch.full_like(batch.entity_labels, -100))
-    output = LukeForPretraining(TINY)(empty)
-    assert output.losses["masked_entity"] == 0
+    output = LukeForPretraining(TINY)(flat_of(empty))
+    assert output.losses.keys() == {"masked_word"}
     sum(output.losses.values()).backward()
 
 
@@ -140,7 +149,7 @@ def test_tables_are_tied() -> None:
     names = [name for name, _ in LukeForPretraining(TINY).named_parameters()]
     assert sum("vocab" in name or "decoder" in name for name in names) == 0
     module = LukeForPretraining(TINY)
-    sum(module(random_batch()).losses.values()).backward()
+    sum(module(flat_of(random_batch())).losses.values()).backward()
     # Rows that are nowhere in the input get a gradient through the heads.
     assert (module.luke.word_embeddings.token.weight.grad.abs().sum(1) > 0).all()
     assert (module.luke.entity_embeddings.token.weight.grad.abs().sum(1) > 0).all()

@@ -17,11 +17,12 @@ from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence
 from model.data.shards import Corpus
 from model.files import PRETRAINING, save_model
-from model.luke.batch import IGNORED, Batch, mention_positions
+from model.luke.batch import IGNORED, mention_positions
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate, sample_predictions
 from model.pretraining.loader import choose_sequences
 from tests.support.models import TINY
+from tests.support.padded import PaddedBatch
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
 
 TRAINING, UNSEEN = random_rows(30), random_rows(11, seed=5)
@@ -51,14 +52,14 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
     return path
 
 
-def batch_of(masked: MaskedSequence) -> Batch:
+def batch_of(masked: MaskedSequence) -> PaddedBatch:
     """A batch of one masked sequence."""
     words, word_labels, entities, entity_labels, starts, ends = (
         torch.from_numpy(column)[None] for column in vars(masked).values()
     )
     are_words, are_entities = torch.ones_like(words).bool(), torch.ones_like(entities).bool()
-    places = mention_positions(starts, ends, 3)
-    return Batch(words, are_words, entities, places, are_entities, word_labels, entity_labels)
+    labels = {"word_labels": word_labels, "entity_labels": entity_labels}
+    return PaddedBatch(words, are_words, entities, mention_positions(starts, ends, 3), are_entities, **labels)
 
 
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:

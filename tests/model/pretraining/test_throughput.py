@@ -7,7 +7,6 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.luke.batch import Batch
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining.throughput import (
@@ -24,12 +23,13 @@ from model.pretraining.throughput import (
     work_of,
 )
 from tests.support.models import TINY, flat_of, random_batch
+from tests.support.padded import PaddedBatch
 
 CPU = torch.device("cpu")
 SMALL = replace(TINY, hidden_size=64, entity_emb_size=32, intermediate_size=96, hidden_dropout_prob=0.0)
 
 
-def full_batch(config: LukeConfig, *, entities: int = 6) -> Batch:
+def full_batch(config: LukeConfig, *, entities: int = 6) -> PaddedBatch:
     """A batch without padding."""
     words = torch.ones(3, 20, dtype=torch.bool)
     batch = random_batch(config, size=4, words=20, entities=entities)
@@ -41,10 +41,10 @@ def full_batch(config: LukeConfig, *, entities: int = 6) -> Batch:
         positions = batch.entity_positions[1:].clone()
         positions[..., 0] = positions[..., 0].clamp(min=5)
         parts["entity_positions"] = positions
-    return Batch(**parts)
+    return PaddedBatch(**parts)
 
 
-def counted_flops(config: LukeConfig, batch: Batch, *, frozen: bool) -> int:
+def counted_flops(config: LukeConfig, batch: PaddedBatch, *, frozen: bool) -> int:
     torch.manual_seed(2)
     module = LukeForPretraining(config)
     for name, parameter in module.named_parameters():

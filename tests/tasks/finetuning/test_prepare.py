@@ -206,6 +206,6 @@ def test_entities_of_a_mention_table_start_as_what_their_titles_say(folder: Path
     assert not entities.requires_grad
     assert new.config.entity_vocab_size == 6
     before = load_luke(
-        str(folder / "weights"), use_entity_aware_attention=True
+        str(folder / "weights"), use_entity_aware_attention=True, mask_word=tokenizer.mask_id
     ).entity_embeddings.token.weight
     assert torch.equal(known.entity_embeddings.token.weight, before)

@@ -22,6 +22,7 @@ from tasks.io.probabilities import (
     softmax,
 )
 from tasks.serving.predict import load
+from tasks.task import Outputs
 from tests.support.fine_tuned import EXAMPLES
 
 
@@ -101,9 +102,10 @@ def test_fine_tuning_fits_it_on_dev(folder: Path, task: str) -> None:
     features = predictor.task.featurize(dataset, predictor.inputs).items
     settings = {"entities": predictor.entities, "pad_id": predictor.inputs.tokenizer.pad_id}
     logits = logits_of(predictor.task, predictor.module, features, device="cpu", batch_size=16, **settings)
-    again = calibration(predictor.task, dataset, features, logits)
+    outputs = Outputs(dataset, features, logits)
+    again = calibration(predictor.task, outputs)
     assert again == pytest.approx(said, abs=1e-3)
-    choices = list(predictor.task.choices(dataset, features, logits))
+    choices = list(predictor.task.choices(outputs))
     for name, temperature in (("loss", said["temperature"]), ("loss_at_temperature_1", 1.0)):
         total = sum(torch_loss(each, temperature) - math.log(temperature) ** 2 / 2 for each in choices)
         assert said[name] == pytest.approx(total / said["choices"], abs=1e-4)

@@ -14,8 +14,8 @@ pytest.importorskip("httpx", reason="the service is asked with it")
 from starlette.testclient import TestClient
 
 from tasks.linking.__main__ import parser
-from tasks.linking.commands.options import settings_of
 from tasks.linking.open import open_linker
+from tasks.linking.options import settings_of
 from tasks.linking.service.service import Limits, make_app
 from tasks.serving.plain_text import question
 from tasks.serving.predict import load

@@ -14,7 +14,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.spans import Span, enumerate_spans
-from tasks.task import Features, InputSettings
+from tasks.task import Features, InputSettings, Outputs
 from tests.support import ROOT
 from tests.support.properties import given, st
 
@@ -74,7 +74,7 @@ def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer:
     assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
     assert all(not feature.labels.any() for feature in features.items)
     everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
-    scores = task.score(dataset, task.decode(dataset, features.items, everything, ("O", "PER")))
+    scores = task.score(dataset, task.decode(Outputs(dataset, features.items, everything, ("O", "PER"))))
     assert (scores["gold"], scores["predicted"], scores["types"]["PER"]["gold"]) == (2, 0, 1)
 
 
@@ -156,7 +156,7 @@ def test_decoding_of_all_passes_equals_brute_force(
         _, best = min(left, key=lambda pair: (-pair[0], pair[1]))
         chosen.append(best)
         left = [(score, span) for score, span in left if span.end <= best.start or best.end <= span.start]
-    assert task.decode(dataset, items, logits, labels)[0] == sorted(chosen)
+    assert task.decode(Outputs(dataset, items, logits, labels))[0] == sorted(chosen)
 
 
 def test_without_entities_passes_over_the_same_words_share_them(

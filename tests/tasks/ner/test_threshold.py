@@ -12,10 +12,12 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.inference import logits_of
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
+from tasks.ner.classifier import SpanFeature
+from tasks.ner.columns import ColumnFile
 from tasks.ner.spans import Span, span_scores
 from tasks.ner.threshold import LEAST_ENTITIES, SAMPLES, SHIFTS, best_shift
 from tasks.serving.predict import load
-from tasks.task import InputSettings
+from tasks.task import InputSettings, Outputs
 from tests.support.fine_tuned import EXAMPLES, finetune
 
 Predict = Callable[[float], list[list[Span]]]
@@ -82,19 +84,20 @@ def test_logits_below_those_of_no_entity_are_reached(folder: Path) -> None:
         scores[:, 0] = 0
         for row in np.flatnonzero(each.labels):
             scores[row, each.labels[row]] = 1 if each.sentence % 2 else -1.4
+
+    def outputs(bias: np.ndarray) -> Outputs[ColumnFile, SpanFeature]:
+        return Outputs(dataset, features, [each + bias for each in logits], labels)
+
     scores_of = {
-        shift: ner.score(
-            dataset,
-            ner.decode(dataset, features, [each - np.eye(len(labels))[0] * shift for each in logits], labels),
-        )["f1"]
+        shift: ner.score(dataset, ner.decode(outputs(np.eye(len(labels))[0] * -shift)))["f1"]
         for shift in (0, 1.25, 1.5)
     }
     assert scores_of[0] == scores_of[1.25] < 0.8
     assert scores_of[1.5] == 1
-    found = ner.bias_shift(dataset, features, logits, labels)
+    found = ner.bias_shift(outputs(np.zeros(len(labels), np.float32)))
     assert found is not None
     assert found.tolist() == [-1.5] + [0] * (len(labels) - 1)
-    assert ner.bias_shift(dataset, features, [each + found for each in logits], labels) is None
+    assert ner.bias_shift(outputs(found)) is None
 
 
 def test_without_an_answer_there_is_no_shift() -> None:
@@ -133,5 +136,5 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
         ner, predictor.module, features, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id,
         device="cpu", batch_size=16,
     )  # fmt: skip
-    scores = ner.score(dataset, ner.decode(dataset, features, logits, predictor.inputs.labels))
+    scores = ner.score(dataset, ner.decode(Outputs(dataset, features, logits, predictor.inputs.labels)))
     assert scores == metrics["dev"], "what is told of dev is what the folder answers"

@@ -15,7 +15,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.records import Record
 from tasks.questions import cloze, cloze_format
 from tasks.questions.answers import Answer
-from tasks.task import InputSettings
+from tasks.task import InputSettings, Outputs
 from tests.support import ROOT
 from tests.support.models import TINY
 
@@ -225,7 +225,7 @@ def test_questions_that_no_entity_answers_are_counted(tmp_path: Path, tokenizer:
     dataset = cloze.from_records([Record("x", without)])
     features = featurize(dataset, tokenizer)
     assert len(features.items) == 0
-    assert cloze.decode(dataset, [], [], ()) == [()]
+    assert cloze.decode(Outputs(dataset, [], [])) == [()]
 
 
 def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
@@ -243,7 +243,7 @@ def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
         for entity, score in zip(item.entities.tolist(), scores.tolist(), strict=True):
             best[entity] = max(score, best.get(entity, -99.0))
     order = sorted(best, key=lambda entity: (-best[entity], entity))[:20]
-    [found] = cloze.decode(dataset, items, logits, ())
+    [found] = cloze.decode(Outputs(dataset, items, logits))
     assert list(found) == [cloze.Answer(f"Pell{n}", *spans[n], best[n]) for n in order]
 
 
@@ -257,16 +257,16 @@ def test_probabilities_are_shares_of_the_texts_of_entities(
     items = featurize(dataset, tokenizer).items
     scores = np.array([1.0, -2.0, 0.5, 0.0, 2.0], np.float32)  # Ada, Bob, Pell, Bob, Pell
     logits = [scores[item.entities] for item in items]
-    [found, _] = cloze.answers(dataset, items, logits, (), temperature=temperature)
+    [found, _] = cloze.answers(Outputs(dataset, items, logits), temperature=temperature)
     best = {"Pell": (43, 47, 2.0), "Ada": (0, 3, 1.0), "Bob": (32, 35, 0.0)}
     total = sum(math.exp(score / temperature) for *_, score in best.values())
     for each, (text, (start, end, score)) in zip(found["n_best"], best.items(), strict=True):
         assert (each["answer"], each["start"], each["end"], each["score"]) == (text, start, end, score)
         assert each["probability"] == pytest.approx(math.exp(score / temperature) / total, abs=1e-6)
     assert {**found["n_best"][0], "n_best": found["n_best"]} == found
-    [first, _] = cloze.answers(dataset, items, logits, (), temperature=temperature, top=2)
+    [first, _] = cloze.answers(Outputs(dataset, items, logits), temperature=temperature, top=2)
     assert first["n_best"] == found["n_best"][:2]
-    [(chosen, is_right)] = cloze.choices(dataset, items, logits)
+    [(chosen, is_right)] = cloze.choices(Outputs(dataset, items, logits))
     assert chosen.tolist() == [[1.0, 0.0, 2.0]], "in the order of the text"
     assert is_right.tolist() == [[False, False, True]]
 

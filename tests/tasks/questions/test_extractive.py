@@ -18,7 +18,7 @@ from tasks.io.annotations import EntityMention
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
 from tasks.questions.answers import N_BEST
-from tasks.task import InputSettings
+from tasks.task import InputSettings, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import bare
 from tests.support.models import TINY, shake
@@ -117,7 +117,7 @@ def test_real_answers_survive(shared: Path, max_words: int) -> None:
     assert len(dataset.examples) == 4639
     roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     features = featurize(dataset, roberta, max_words=max_words)
-    predictions = extractive.decode(dataset, features.items, one_hot(features.items), ())
+    predictions = extractive.decode(Outputs(dataset, features.items, one_hot(features.items)))
     lost = [
         example
         for example, found in zip(dataset.examples, predictions, strict=True)
@@ -153,7 +153,7 @@ def test_blanks_are_no_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None
     dataset = extractive.from_records([Record("x", {"question": "who?", "text": "a \n\n b"})])
     [item] = featurize(dataset, tokenizer).items
     assert (item.characters[:, 0] == item.characters[:, 1]).any()
-    [found] = extractive.decode(dataset, [item], [np.zeros((len(item.word_ids), 2))], ())
+    [found] = extractive.decode(Outputs(dataset, [item], [np.zeros((len(item.word_ids), 2))]))
     assert [answer.text for answer in found] == ["a", "a \n\n b", "b"]
 
 
@@ -295,9 +295,9 @@ def test_probabilities_are_shares_of_all_spans(
     covered = sorted(tuple(span) for item in items[:-1] for span in item.characters[item.is_start].tolist())
     assert len(covered) == len(set(covered)), "a token may start an answer in one window alone"
     assert covered == sorted({tuple(span) for item in items[:-1] for span in item.characters.tolist()})
-    [decoded, _] = extractive.decode(dataset, items, logits, ())
+    [decoded, _] = extractive.decode(Outputs(dataset, items, logits))
     assert [(each.text, (each.score, each.start, each.end)) for each in decoded] == [*best.items()][:20]
-    [found, _] = extractive.answers(dataset, items, logits, (), temperature=temperature, top=top)
+    [found, _] = extractive.answers(Outputs(dataset, items, logits), temperature=temperature, top=top)
     wanted = [
         {"answer": text, "start": start, "end": end, "score": score}
         for text, (score, start, end) in best.items()
@@ -310,8 +310,8 @@ def test_probabilities_are_shares_of_all_spans(
 
 def test_a_text_without_tokens_has_no_answer() -> None:
     dataset = extractive.from_records([Record("x", {"question": "who?", "text": "Ada"})])
-    assert extractive.answers(dataset, [], [], ()) == [{"answer": "", "n_best": []}]
-    assert extractive.decode(dataset, [], [], ()) == [()]
+    assert extractive.answers(Outputs(dataset, [], [])) == [{"answer": "", "n_best": []}]
+    assert extractive.decode(Outputs(dataset, [], [])) == [()]
 
 
 logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5, 5, width=32))
@@ -341,9 +341,9 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
     dataset = extractive.read(written(tmp_path, squad(*questions, passage="Ada sat.")))
     items = featurize(dataset, tokenizer).items
     logits = [np.zeros((len(item.word_ids), 2), np.float32) for item in items]
-    [(scores, is_right)] = extractive.choices(dataset, items, logits)
+    [(scores, is_right)] = extractive.choices(Outputs(dataset, items, logits))
     assert scores.shape == is_right.shape == (1, len(scores[0]))
-    spans = next(iter(extractive.candidates(dataset, items, logits))).spans
+    spans = next(iter(extractive.candidates(Outputs(dataset, items, logits)))).spans
     assert spans[is_right[0]].tolist() == [[0, 3], [4, 7]]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.task import InputSettings
+from tasks.task import InputSettings, Outputs
 from tasks.typing import entity_typing
 from tests.support import ROOT
 from tests.support.properties import given, settings, st
@@ -81,7 +81,7 @@ def test_label_sets(tmp_path: Path) -> None:
 
 def test_every_logit_above_zero_is_a_type() -> None:
     rows = [np.array([0.1, -0.1, 0.0]), np.array([-1.0, -2.0, -3.0]), np.array([1.0, 2.0, 3.0])]
-    assert entity_typing.decode(None, [], rows, ["a", "b", "c"]) == [("a",), (), ("a", "b", "c")]
+    assert entity_typing.decode(Outputs(None, [], rows, ["a", "b", "c"])) == [("a",), (), ("a", "b", "c")]
 
 
 subsets = st.sets(st.sampled_from(entity_typing.GENERAL_TYPES[:4]))

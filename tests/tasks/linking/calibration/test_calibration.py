@@ -21,9 +21,9 @@ from tasks.linking.calibration.calibration import (
     calibrate,
     fit_discount,
     fit_weights,
+    likeliest,
 )
 from tasks.linking.calibration.outcomes import Outcomes, Row
-from tasks.linking.calibration.weights import likeliest
 from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates
 from tasks.linking.certainty import Certainty, reliability
 from tasks.linking.documents.document import Document, Mention, Skipped, to_json

@@ -23,7 +23,7 @@ from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.linking.candidates import EXACT, Candidate, Candidates, LinkingExample
 from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Mention
-from tasks.linking.model import windows
+from tasks.linking.model import answers
 from tasks.linking.model.answers import disambiguate
 from tasks.linking.model.entity_model import EntityModel, load_model
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake
@@ -263,14 +263,14 @@ def test_probabilities_are_those_of_loops_around_transformers(
 
 def test_a_crowded_window_is_answered_in_parts(model: EntityModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part is answered as if the document had no other mentions."""
-    monkeypatch.setattr(windows, "MOST_INSIDE", 2)
+    monkeypatch.setattr(answers, "MOST_INSIDE", 2)
     mentions = [Mention(*place) for place in ((0, 3), (8, 11), (4, 7), (0, 7), (4, 11))]
 
-    def answers(chosen: list[Mention]) -> list[np.ndarray | None]:
+    def shares(chosen: list[Mention]) -> list[np.ndarray | None]:
         example = LinkingExample("Ann met Bob.", chosen, [candidates("A", "B")] * len(chosen))
         return disambiguate(model, [example], is_global=False)[0]
 
-    agree(answers(mentions), [*answers(mentions[:2]), *answers(mentions[2:4]), *answers(mentions[4:])])
+    agree(shares(mentions), [*shares(mentions[:2]), *shares(mentions[2:4]), *shares(mentions[4:])])
 
 
 def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, theirs: Any) -> None:

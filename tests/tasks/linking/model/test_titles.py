@@ -7,7 +7,7 @@ pytest.importorskip("marisa_trie", reason="names are read with marisa-trie")
 
 from sklearn.linear_model import Ridge
 
-from tasks.linking.model.titles import RIDGE, ridge
+from tasks.linking.model.entity_model import RIDGE, ridge
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 40])

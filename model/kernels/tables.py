@@ -1,10 +1,16 @@
-"""Cross-entropy over a large vocabulary whose memory does not grow with rows times vocabulary."""
+"""Large tables: the cross-entropy over them, in memory that does not grow with rows times vocabulary, and gradients.
+
+Autograd makes a gradient of an embedding table as large as the table for each look-up, another one for the head that is
+tied to it, and adds both to what the micro-batches before have left. For half a million entities that is three times
+512 MB a micro-batch, most of it zeros. Here gradients add up without a copy of the table.
+"""
 
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 LOGITS = 1 << 25  # at most so many at once
 
@@ -18,7 +24,7 @@ def linear_cross_entropy(
     computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
     than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
     With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself
-    (`model.kernels.tied_tables`).
+    (`Table`).
 
     A row with the logits (1, 3 | 2) in two parts and the label 2: the first part gives log(e^1 + e^3) = 3.13 and the
     best logit 3, the second adds its own, log(e^3.13 + e^2) = 3.41; the label's logit, 2, was in the second part. So
@@ -139,3 +145,42 @@ def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool
         output.add_(left @ right)
     else:
         output.copy_(left @ right)
+
+
+class Table(nn.Embedding):
+    """An embedding table. With `adds_in_place` the backward pass adds to `weight.grad` where it lies.
+
+    That is for a training loop that reads `weight.grad` after `backward()`: gradients then do not pass through
+    autograd, so `torch.autograd.grad` and hooks on the weight see none. Of nn.Embedding's options it knows
+    `padding_idx` alone, which it needs.
+    """
+
+    adds_in_place = False
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The rows (..., width) of ids (...)."""
+        if self.adds_in_place and self.weight.requires_grad and torch.is_grad_enabled():
+            rows: Tensor = LookUp.apply(ids, self.weight, self.padding_idx)
+            return rows
+        return super().forward(ids)
+
+
+class LookUp(torch.autograd.Function):
+    """Rows of a table; the backward pass adds the rows' gradients to those of the table, padding's excepted."""
+
+    @staticmethod
+    def forward(context: Any, ids: Tensor, weight: Tensor, padding: int) -> Tensor:
+        context.save_for_backward(ids)
+        # Itself, since hooks of checkpointing would give another tensor back, whose gradient nobody reads.
+        context.weight, context.padding = weight, padding
+        return functional.embedding(ids, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[None, ...]:
+        (ids,), weight = context.saved_tensors, context.weight
+        is_learnt = ids != context.padding
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))
+        return None, None, None

@@ -3,7 +3,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages
@@ -165,20 +167,11 @@ def complete(options: argparse.Namespace) -> None:
 def settings_of(options: argparse.Namespace) -> LinkerSettings:
     """Return what the options of `add_method` say, and those of the other functions where a command has them."""
     complete(options)
-    names = ("contexts", "model", "tokenizer", "calibration", "ner", "language")
-    parts = {name: str(getattr(options, name, None) or "") for name in names}
-    return LinkerSettings(
-        mentions=str(options.mentions),
-        **parts,
-        most_candidates=options.most_candidates,
-        min_link_probability=getattr(options, "min_link_probability", MIN_LINK_PROBABILITY),
-        min_probability=getattr(options, "min_probability", None) if "calibration" in options else None,
-        is_global=options.is_global,
-        finds_all=getattr(options, "find_mentions", False),
-        shows_candidates=getattr(options, "candidates", False),
-        device=options.device,
-        tokens_per_batch=options.tokens_per_batch,
-    )
+    given = {field.name: getattr(options, field.name, None) for field in fields(LinkerSettings)}
+    values: dict[str, Any] = {
+        name: str(value) if isinstance(value, Path) else value for name, value in given.items()
+    }
+    return LinkerSettings(**{name: value for name, value in values.items() if value is not None})
 
 
 def documents_at_once(options: argparse.Namespace) -> int:
