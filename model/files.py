@@ -48,7 +48,7 @@ def write_tensors(
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file; what is not one is a ValueError that names the file."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error}); write or download it again") from error
     if not isinstance(values, dict):

@@ -34,7 +34,7 @@ def read_value(text: str) -> tuple[str, Any]:
 def read_run(path: str) -> dict[str, Any]:
     """The preset and the table [pretraining] of a run file."""
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as TOML ({error}); wanted a run file") from None
     named = {name: tables[name] for name in ("preset",) if name in tables}

@@ -10,3 +10,6 @@ evaluation     held-out figures
 ranking        losses and ranks of masked words and entities; metrics from them
 start          initial weights: from scratch or a base model
 """
+
+# Rises where the same arguments give other bytes: a finished run and a checkpoint are recognised by it.
+VERSION = 15

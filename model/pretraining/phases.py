@@ -230,9 +230,7 @@ class PhaseTraining:
             with self.monitor.meter.aside("checkpoint"):
                 self.save_checkpoint(done, optimizer)
         if is_stopped:
-            raise Stopped(
-                f"{self.output}: stopped by SIGTERM after step {done}; the same call goes on from there"
-            )
+            raise Stopped(self.output, done)
 
     def save_checkpoint(self, step: int, optimizer: torch.optim.Optimizer) -> None:
         """Make what is needed to go on after `step` finished steps visible at once; one process does."""

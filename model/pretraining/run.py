@@ -23,6 +23,7 @@ from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside
 from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
+from model.pretraining import VERSION
 from model.pretraining.configuration import Configuration, values_text
 from model.pretraining.evaluation import Schedule, sample_predictions
 from model.pretraining.loader import Loader
@@ -31,7 +32,7 @@ from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
 from model.pretraining.start import begin_with_words, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
 from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
-from model.training.loop import resolve_device
+from model.training.loop import check_seed, resolve_device
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
 from model.training.ranks import Ranks, join
 from model.training.signals import on_sigterm
@@ -66,8 +67,7 @@ def pretrain(
     model does not depend on it. Returns the last figures. Raises ValueError for what does not fit together, and where
     another run trains in `output`.
     """
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
+    check_seed(seed)
     with join(resolve_device(device)) as ranks:
         tracker = find_tracker(execution.tracker) if ranks.is_first else None
         corpus = Corpus(sequences)
@@ -109,6 +109,7 @@ def identity(
     """The values that define a run; its recipe is the one that was given, on whatever device it goes on."""
     base_model = configuration.base_model
     return {
+        "version": VERSION,
         "sequences": corpus.fingerprint,
         "preset": configuration.preset,
         "entities": configuration.entities,

@@ -101,6 +101,12 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def check_seed(seed: int) -> None:
+    """Raises: ValueError for a seed that torch's generators cannot take."""
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
+
+
 def dropout_seed(seed: int, step: int, rank: int = 0) -> int:
     """A seed for torch's generators that is a function of these numbers."""
     entropy = [seed, step, rank] if rank else [seed, step]

@@ -5,13 +5,24 @@ This is for the process that trains. A command of several stages ends at once, a
 """
 
 import contextlib
+import logging
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+
+logger = logging.getLogger("model")
 
 
 class Stopped(Exception):
-    """SIGTERM ended the run, which has a checkpoint of all it did."""
+    """SIGTERM ended the run, which has a checkpoint of all it did.
+
+    The signal ends the process before anybody else could tell, so this is told here.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        super().__init__(f"{folder}: stopped by SIGTERM after step {step}; the same call goes on from there")
+        logger.warning("%s", self)
 
 
 class StopRequest:

@@ -197,6 +197,6 @@ def _read_json(path: Path, remedy: str) -> Any:
 
 def _read_text(path: Path, remedy: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not UTF-8; {remedy}") from None

@@ -176,9 +176,7 @@ class EpochTraining:
         )
         self.saved_at = time.monotonic()
         if self.stop.is_made:
-            raise Stopped(
-                f"{self.folder.parent}: stopped by SIGTERM after step {done}; the same call goes on from there"
-            )
+            raise Stopped(self.folder.parent, done)
 
 
 def best_epoch(run: Prepared, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

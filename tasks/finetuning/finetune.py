@@ -12,6 +12,7 @@ import torch
 from model.hf.fine_tuned import TEMPERATURE
 from model.hf.load import fingerprint_model
 from model.training.checkpoints import digest, hold, remove_leftover
+from model.training.loop import check_seed
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
@@ -51,6 +52,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
     another run trains in `output` or has left a checkpoint there and, after all is written, for a model that predicts
     nothing at all on dev and test, unless that is allowed; Stopped after SIGTERM.
     """
+    check_seed(settings.seed)
     chosen = _choose("task", task, TASKS)
     row = _choose("variant", settings.variant, VARIANTS)
     _choose("profile", settings.profile, dict.fromkeys(PROFILES))

@@ -19,7 +19,7 @@ def path_of(workdir: str) -> str:
 def read(path: str) -> str:
     """The text of a run file. Raises: ValueError where it cannot be read."""
     try:
-        return storage.read_bytes(path).decode("utf-8")
+        return storage.read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: no UTF-8 ({error.reason} at byte {error.start})") from None
     except OSError as error:

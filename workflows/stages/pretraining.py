@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import luigi
 
+from model import pretraining
 from model.pretraining.configuration import Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
@@ -63,7 +64,7 @@ class TorchStage(TokenizedStage):
 class PretrainingStage(TorchStage):
     """A pretraining, with or without entities."""
 
-    VERSION = 12
+    VERSION = pretraining.VERSION
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
@@ -144,7 +145,6 @@ class Pretrain(PretrainingStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 14
     entities = True
 
     def requires(self) -> dict[str, Stage]:

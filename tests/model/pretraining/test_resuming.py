@@ -171,7 +171,11 @@ def test_killed_in_the_middle_of_writing(
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_stopped_by_sigterm_between_checkpoints_and_lines(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+    sequences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    workers: int,
 ) -> None:
     """A line of figures stands at every third step, so the figures of half a line are in the checkpoint."""
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, log_every=3, checkpoint_every=100))
@@ -191,6 +195,7 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
         for step in (4, 8):
             with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {step}; the same call goes on"):
                 run(sequences, tmp_path / "broken", execution=execution)
+            assert f"stopped by SIGTERM after step {step}" in caplog.text, "the signal lets nobody else tell"
         assert came == [signal.SIGTERM] * 2  # with its usual effect, once the checkpoint is there
         monkeypatch.setattr(PhaseTraining, "finish_step", original)
         run(sequences, tmp_path / "broken", execution=execution)

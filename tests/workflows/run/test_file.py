@@ -82,6 +82,12 @@ def test_what_is_wrong_is_not_written(tmp_path: Path, wrong: str) -> None:
     assert (tmp_path / NAME).read_bytes() == before
 
 
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b'\xef\xbb\xbfpreset = "demo"\n')
+    assert change_run(str(tmp_path), [parse_set("corpus.held_out=0.25")]).preset == "demo"
+    assert Run.read(str(tmp_path)).corpus.held_out == 0.25
+
+
 def test_a_kill_leaves_whole_files(tmp_path: Path) -> None:
     for _ in range(3):
         command = [sys.executable, "-c", REWRITES, str(tmp_path)]
