@@ -22,7 +22,7 @@ class Stopped(Exception):
 
     def __init__(self, folder: Path, step: int) -> None:
         super().__init__(f"{folder}: stopped by SIGTERM after step {step}; the same call goes on from there")
-        logger.warning("%s", self)
+        logger.warning("%s", str(self))  # a record of the error itself would keep its frames
 
 
 class StopRequest:
