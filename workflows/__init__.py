@@ -14,7 +14,7 @@ from workflows.planning.plan import Plan
 from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
-from workflows.stages.linking.documents import BuildDocuments, BuildLinkedSentences, LinkDocuments
+from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
 from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta

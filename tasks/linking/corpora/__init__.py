@@ -1,7 +1,6 @@
 """Work of the linking stages: corpora with links, and the evaluation.
 
 pages             BuildDocuments: pages of a dump as annotated documents
-linked_sentences  BuildLinkedSentences: sentences whose names are all links
 documents         a user's documents, in blocks
 linking           LinkDocuments: these documents with links, as pages of a dump
 evaluation        EvaluateLinking: answers to held-out pages, and their scores

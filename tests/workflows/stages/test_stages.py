@@ -19,7 +19,6 @@ from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
 from pipeline.lookup.held_out import HELD_OUT
 from tests.support import DATA, ROOT
-from tests.support.fine_tuned import pretrained
 from tests.support.forked import end
 from tests.support.killed import ended, family
 from tests.support.stages import (
@@ -42,14 +41,12 @@ from workflows import (
     BuildContexts,
     BuildDocuments,
     BuildEntityVocab,
-    BuildLinkedSentences,
     BuildMentionTable,
     BuildSequences,
     EvaluateLinking,
     ExportHuggingFace,
     ExtractPages,
     FetchDump,
-    FineTune,
     Pretrain,
     PretrainRoberta,
     Report,
@@ -448,24 +445,6 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
         ValueError, match=r"pages .* were dropped .*KeyError.* corpus.max_rejected 0.001 allows"
     ):
         stage.run()
-
-
-def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path / "work", corpus={"held_out": 0.3}).clone(BuildLinkedSentences)
-    run_in_process(stage)
-    pretrained(tmp_path)
-    common = {"preset": "tiny", "data": {"ner": stage.folder}, "weights": {"luke": str(tmp_path / "weights")}}
-    given = {"sequences": {"tokenizer": str(tmp_path / "tokenizer")}, "machine": {"device": "cpu"}}
-    of_links = FineTune(settings=run_of(stage.workdir, fine_tuning=common, **given))
-    common |= {"data": {}, "weights": {"luke": of_links.folder}}
-    of_names = FineTune(settings=run_of(stage.workdir, fine_tuning=common, machine={"device": "cpu"}))
-    for each in (of_links, of_names):
-        run_in_process(each)
-    labels = [
-        json.loads((Path(each.folder) / "config.json").read_text())["labels"] for each in (of_links, of_names)
-    ]
-    assert labels[0] == ["O", "LINK"]
-    assert "LINK" not in labels[1]
 
 
 @pytest.fixture(scope="module")
