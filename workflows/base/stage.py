@@ -144,6 +144,9 @@ class Stage(Step):
     # What the work takes over from an earlier attempt: nothing; all that an attempt left which was not finished; or the
     # blocks of any attempt.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "blocks"]] = "nothing"
+    # The stages that it requires in any case, and the fields ("table.field") that change its bytes by their values.
+    UPSTREAM: ClassVar[tuple["type[Stage]", ...]] = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()
 
     _is_complete = False
     _problem = ""  # the last one that was logged
@@ -152,7 +155,11 @@ class Stage(Step):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """The parameters that change this stage's bytes, beside those of its upstream stages."""
-        return {}
+        names = (full.split(".") for full in self.FIELDS)
+        return {name: getattr(getattr(self.settings, table), name) for table, name in names}
+
+    def requires(self) -> dict[str, "Stage"]:
+        return self.cloned(*self.UPSTREAM)
 
     def parts(self) -> Sequence["Stage"]:
         """The stages that the work itself runs."""

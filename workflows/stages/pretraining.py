@@ -66,9 +66,7 @@ class PretrainingStage(TorchStage):
     VERSION = 12
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(BuildSequences)
+    UPSTREAM = (BuildSequences,)
 
     @property
     def seed(self) -> int:

@@ -121,12 +121,8 @@ class BuildDocuments(CorpusStage):
 
     FOLDER = "documents"
     VERSION = 2
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, BuildMentionTable)
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "held_out")
+    UPSTREAM = (ExtractPages, BuildMentionTable)
+    FIELDS = ("corpus.held_out",)
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
@@ -149,9 +145,7 @@ class BuildLinkedSentences(CorpusStage):
     """A data set of `ner`: sentences of the dump whose names are all links, with links as entities of one type."""
 
     FOLDER = "linked_sentences"
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages)
+    UPSTREAM = (ExtractPages,)
 
     def bytes_parameters(self) -> dict[str, Any]:
         from pipeline.sequences.sentences import DEFAULT, splitter_identity
