@@ -206,7 +206,7 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
         "rows": dict(manifest.rows),
         "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),
         "files": len(manifest.files),
-        "bytes": sum(entry.bytes for entry in manifest.files),
+        "bytes": manifest.total_bytes,
         "parameters": dict(manifest.parameters),
         "inputs": dict(manifest.inputs),
     }
