@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, ClassVar, Literal
@@ -339,19 +339,6 @@ def _run_record(stage: Stage, started: float) -> bytes:
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
-class RetriesFailures(Stage):
-    """A stage that runs others: it is complete where none failed, or in the very run in which some did.
-
-    So the stages downstream of it run, too, and the next run tries the failed ones again. `work` sets `_has_run`, and
-    leaves the number of failures in the fact `failed`.
-    """
-
-    _has_run = False
-
-    def is_done(self) -> bool:
-        return self.is_current() and (self._has_run or not self.manifest().facts["failed"])
-
-
 def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
     """The manifest of a folder that a flag names.
 
@@ -364,12 +351,14 @@ def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
         raise ValueError(f"{flag} {error}") from None
 
 
-def file_digest(path: str) -> str:
-    """The SHA-256 of a file, read once for each size and time of its last change."""
-    status = os.stat(path)
-    return _sha256(path, status.st_size, status.st_mtime_ns)
+def digests(folder: str, names: Iterable[str] | None = None) -> dict[str, str]:
+    """SHA-256 of these files of a folder, or of all, but for those that tell when and where a stage of ours ran."""
+    names = storage.list_files(folder) if names is None else names
+    paths = {name: storage.join(folder, name) for name in names if name not in (RUN_RECORD, storage.KEY)}
+    return {name: _sha256(path, os.stat(path).st_mtime_ns) for name, path in paths.items()}
 
 
 @functools.cache
-def _sha256(path: str, size: int, changed: int) -> str:
+def _sha256(path: str, changed: int) -> str:
+    """The SHA-256 of a file, read once for each time of its last change."""
     return storage.file_sha256(path)

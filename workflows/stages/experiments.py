@@ -10,9 +10,9 @@ from typing import Any
 
 from model.pretraining.configuration import values_text
 from pipeline import storage
-from workflows.base.stage import Result, RetriesFailures, Stage, logger
+from workflows.base.stage import Result, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.fine_tuning import FineTune, FineTuningStage, Tune, TunedFineTune
+from workflows.stages.fine_tuning import FineTune, FineTuningStage, RetriesFailures, Tune, TunedFineTune
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import PretrainingStage, TorchStage, base_model_name
 from workflows.stages.task_stage import Missing, TaskStage

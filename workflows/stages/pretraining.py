@@ -13,7 +13,7 @@ from model.pretraining.configuration import Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest
+from workflows.base.stage import RUN_RECORD, Result, Stage, digests
 from workflows.engines import devices, hub, spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
@@ -255,9 +255,5 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
-    unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
-    return {
-        path.name: file_digest(str(path))
-        for path in sorted(Path(folder).iterdir())
-        if path.is_file() and not path.name.startswith(".") and path.name not in unhashed
-    }
+    files = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+    return digests(folder, (name for name in files if not name.startswith(".")))
