@@ -68,11 +68,6 @@ class PretrainingStage(TorchStage):
     entities: ClassVar[bool]
     UPSTREAM = (BuildSequences,)
 
-    @property
-    def seed(self) -> int:
-        """The seed of pretraining."""
-        return self.settings.pretraining.seed
-
     @functools.cached_property
     def configuration(self) -> Configuration:
         """The model and the recipe of the pretraining. Raises: ValueError for a recipe that is impossible."""
@@ -83,9 +78,14 @@ class PretrainingStage(TorchStage):
             raise ValueError(f"[pretraining] {error}") from None
 
     def bytes_parameters(self) -> dict[str, Any]:
-        chosen = {"preset": self.settings.preset, "profile": self.corpus.profile, "seed": self.seed}
+        chosen = {"preset": self.settings.preset, "profile": self.corpus.profile}
         base_model = base_model_identity(self.base_model, "pretraining.base_model")
-        return {**chosen, "base_model": base_model, "recipe": self.configuration.table()}
+        return {
+            **chosen,
+            **self.values("pretraining", "seed"),
+            "base_model": base_model,
+            "recipe": self.configuration.table(),
+        }
 
     def check_needs(self) -> None:
         """The model that pretraining starts from has weights."""
@@ -107,7 +107,7 @@ class PretrainingStage(TorchStage):
             Path(self.folder),
             replace(self.configuration, base_model=base_model),
             profile=self.corpus.profile,
-            seed=self.seed,
+            seed=self.settings.pretraining.seed,
             device=self.device(),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
