@@ -17,7 +17,6 @@ from pipeline.storage.blocks import (
     KEY,
     PATIENCE_SECONDS,
     SHARED,
-    Block,
     await_blocks,
     block_name,
     clear_if_changed,
@@ -61,7 +60,6 @@ from pipeline.storage.manifests import (
 )
 from pipeline.storage.parquet import (
     ROW_GROUP_ROWS,
-    ParquetRows,
     count_values,
     parquet_rows,
     parquet_writer,

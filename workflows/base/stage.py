@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any, ClassVar, Literal
@@ -144,6 +144,9 @@ class Stage(Step):
     # What the work takes over from an earlier attempt: nothing; all that an attempt left which was not finished; or the
     # blocks of any attempt.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "blocks"]] = "nothing"
+    # The stages that it requires in any case, and the fields ("table.field") that change its bytes by their values.
+    UPSTREAM: ClassVar[tuple["type[Stage]", ...]] = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()
 
     _is_complete = False
     _problem = ""  # the last one that was logged
@@ -152,7 +155,11 @@ class Stage(Step):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """The parameters that change this stage's bytes, beside those of its upstream stages."""
-        return {}
+        names = (full.split(".") for full in self.FIELDS)
+        return {name: getattr(getattr(self.settings, table), name) for table, name in names}
+
+    def requires(self) -> dict[str, "Stage"]:
+        return self.cloned(*self.UPSTREAM)
 
     def parts(self) -> Sequence["Stage"]:
         """The stages that the work itself runs."""
@@ -341,19 +348,6 @@ def _run_record(stage: Stage, started: float) -> bytes:
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
-class RetriesFailures(Stage):
-    """A stage that runs others: it is complete where none failed, or in the very run in which some did.
-
-    So the stages downstream of it run, too, and the next run tries the failed ones again. `work` sets `_has_run`, and
-    leaves the number of failures in the fact `failed`.
-    """
-
-    _has_run = False
-
-    def is_done(self) -> bool:
-        return self.is_current() and (self._has_run or not self.manifest().facts["failed"])
-
-
 def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
     """The manifest of a folder that a flag names.
 
@@ -366,12 +360,14 @@ def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
         raise ValueError(f"{flag} {error}") from None
 
 
-def file_digest(path: str) -> str:
-    """The SHA-256 of a file, read once for each size and time of its last change."""
-    status = os.stat(path)
-    return _sha256(path, status.st_size, status.st_mtime_ns)
+def digests(folder: str, names: Iterable[str] | None = None) -> dict[str, str]:
+    """SHA-256 of these files of a folder, or of all, but for those that tell when and where a stage of ours ran."""
+    names = storage.list_files(folder) if names is None else names
+    paths = {name: storage.join(folder, name) for name in names if name not in (RUN_RECORD, storage.KEY)}
+    return {name: _sha256(path, os.stat(path).st_mtime_ns) for name, path in paths.items()}
 
 
 @functools.cache
-def _sha256(path: str, size: int, changed: int) -> str:
+def _sha256(path: str, changed: int) -> str:
+    """The SHA-256 of a file, read once for each time of its last change."""
     return storage.file_sha256(path)

@@ -69,11 +69,6 @@ def scratch_root(stage: Step) -> str:
     return "" if is_set else disk.own_scratch(stage.workdir)
 
 
-def heap_bytes(dump_bytes: int) -> int:
-    """The bound of Java's heap in the driver, for a dump of this size."""
-    return max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
-
-
 def session_of(stage: Step, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark_session
@@ -81,7 +76,7 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     if session := spark_session.running():
         return session
     master = stage.settings.machine.spark_master or f"local[{stage.processes}]"
-    heap = heap_bytes(dump_bytes)
+    heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
     wanted = dict(stage.settings.machine.spark_conf)
     defaults: dict[str, str] = {}
     if not master.startswith("local"):

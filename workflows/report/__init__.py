@@ -3,5 +3,5 @@
 paper                                  results beside the paper's, and what parts them
 corpus, sample_pages, training_curves  the corpus and the training
 linking                                linked documents, and how good their links are
-figures, rendering, latex, templates   how it is drawn
+figures, rendering, templates          how it is drawn
 """

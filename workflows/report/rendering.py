@@ -8,12 +8,11 @@ pages, names) is in the page as JSON and becomes text nodes.
 import base64
 import hashlib
 import json
-import os
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflows.report import latex
 from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
@@ -22,6 +21,14 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
+
+# Besides LaTeX's special characters: "-" is alone, or two would be a dash; "[", "]" and "*" would be options of the
+# command before them, such as the end of a row.
+_TABLES = json.loads((TEMPLATES / "latex.json").read_text(encoding="utf-8"))
+CHARACTERS: dict[str, str] = _TABLES["characters"]
+ACCENTS: dict[str, str] = _TABLES["accents"]
+BREAK = r"\allowbreak{}"
+UNBROKEN = 20  # characters, which are less than a line even as numbers
 
 
 def environment(**options: Any) -> "jinja2.Environment":
@@ -58,7 +65,31 @@ def render_latex(compared: Compared) -> str:
         "comment_end_string": "#>",
     }
     # Every value that is printed is escaped, so that none can be forgotten.
-    return environment(**options, finalize=latex.escape).get_template("tables.tex").render(compared=compared)
+    return environment(**options, finalize=escape).get_template("tables.tex").render(compared=compared)
+
+
+def escape(value: Any) -> str:
+    """Text that LaTeX prints as it is; white space is one blank, and a character without a glyph its number.
+
+    A long word, such as a path, may be broken: it would run over the edge of the page.
+    """
+    return " ".join(map(_escape_word, str(value).split()))
+
+
+def _escape_word(word: str) -> str:
+    starts = range(0, len(word), UNBROKEN)
+    return BREAK.join("".join(map(_escape_character, word[start : start + UNBROKEN])) for start in starts)
+
+
+def _escape_character(character: str) -> str:
+    if character in CHARACTERS:
+        return CHARACTERS[character]
+    if " " <= character <= "~":
+        return character
+    base, *marks = list(unicodedata.normalize("NFD", character))
+    if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in ACCENTS:
+        return f"\\{ACCENTS[marks[0]]}{{{base}}}"
+    return rf"\texttt{{U+{ord(character):04X}}}"
 
 
 def render_page(
@@ -82,7 +113,7 @@ def render_page(
         linked: documents with their links.
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
-        settings: the values of the run.
+        settings: the values of the run, without folders of the machine.
     """
     import markupsafe
     from plotly.offline import get_plotlyjs
@@ -102,7 +133,7 @@ def render_page(
         linked=linked,
         runs=runs or {},
         speeds=speeds or {},
-        settings=shortened(settings or {}),
+        settings=settings or {},
         versions=versions(runs or {}),
         policy=policy(scripts),
         style=markupsafe.Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
@@ -139,14 +170,6 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
-
-
-def shortened(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings with the last part of absolute paths: where things lie on a machine is nobody's business."""
-    return {
-        name: os.path.basename(os.path.normpath(value)) if os.path.isabs(value) else value
-        for name, value in settings.items()
-    }
 
 
 def versions(runs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

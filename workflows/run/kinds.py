@@ -91,21 +91,11 @@ def whole_number(least: int = 0) -> Kind:
     )
 
 
-def positive_number() -> Kind:
-    """A number above 0."""
-    return _checked(
-        "a number above 0, as 1e-5", lambda value: _is_number(value) and 0 < value < float("inf"), float
-    )
-
-
-def share() -> Kind:
-    """A number from 0 to 1."""
-    return _checked("a share between 0 and 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
-
-
-def switch() -> Kind:
-    """True or false."""
-    return _checked("true or false", lambda value: isinstance(value, bool))
+POSITIVE_NUMBER = _checked(
+    "a number above 0, as 1e-5", lambda value: _is_number(value) and 0 < value < float("inf"), float
+)
+SHARE = _checked("a share between 0 and 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
+SWITCH = _checked("true or false", lambda value: isinstance(value, bool))
 
 
 def one_of(*words: str) -> Kind:
@@ -125,9 +115,7 @@ def matching(pattern: str, wanted: str) -> Kind:
     return Kind(wanted, read, str)
 
 
-def text() -> Kind:
-    """Any text, also an empty one."""
-    return matching(".*", "a text")
+TEXT = matching(".*", "a text")  # also an empty one
 
 
 def path(pattern: str = ".*", wanted: str = "a path", *, no_path: str = "") -> Kind:
@@ -135,18 +123,17 @@ def path(pattern: str = ".*", wanted: str = "a path", *, no_path: str = "") -> K
     return Kind(wanted, matching(pattern, wanted).read, str, is_path=True, no_path=no_path)
 
 
-def size() -> Kind:
+def _read_size(value: Any) -> int:
     """Bytes, with or without a unit."""
+    found = str(value) if isinstance(value, str | int) else ""
+    match = re.fullmatch(r"(\d+)\s*(?:([KMG])(I?)B|B?)", found.upper())
+    count = int(match[1]) * (1024 if match[3] else 1000) ** " KMG".index(match[2] or " ") if match else 0
+    if count < 4096:
+        raise ValueError(value)
+    return count
 
-    def read(value: Any) -> int:
-        found = str(value) if isinstance(value, str | int) else ""
-        match = re.fullmatch(r"(\d+)\s*(?:([KMG])(I?)B|B?)", found.upper())
-        count = int(match[1]) * (1024 if match[3] else 1000) ** " KMG".index(match[2] or " ") if match else 0
-        if count < 4096:
-            raise ValueError(value)
-        return count
 
-    return Kind("a size of 4096 bytes or more as 1000000, 256KiB or 4MiB", read, literal)
+SIZE = Kind("a size of 4096 bytes or more as 1000000, 256KiB or 4MiB", _read_size, literal)
 
 
 def many(item: Kind) -> Kind:

@@ -9,6 +9,11 @@ from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, TYPES, as_
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from workflows.run.kinds import (
     AUTO,
+    POSITIVE_NUMBER,
+    SHARE,
+    SIZE,
+    SWITCH,
+    TEXT,
     Kind,
     Option,
     literal,
@@ -17,12 +22,7 @@ from workflows.run.kinds import (
     one_of,
     option,
     path,
-    positive_number,
-    share,
-    size,
-    switch,
     table,
-    text,
     whole_number,
 )
 
@@ -53,17 +53,17 @@ class Corpus:
         flag="--profile",
     )
     allow_truncated: bool = option(
-        False, switch(), "take the whole pages of a dump that ends in the middle, and count the rest"
+        False, SWITCH, "take the whole pages of a dump that ends in the middle, and count the rest"
     )
     block_size: Any = option(
-        AUTO, size(), "bytes of the dump or of documents in a unit of work; auto: by their size"
+        AUTO, SIZE, "bytes of the dump or of documents in a unit of work; auto: by their size"
     )
     dump_templates: bool = option(
-        False, switch(), "show the simple ones of the dump's own templates, too; the dump is read twice"
+        False, SWITCH, "show the simple ones of the dump's own templates, too; the dump is read twice"
     )
     max_rejected: float = option(
         0.001,
-        share(),
+        SHARE,
         "share of pages that may be rejected; ten may, if at most a quarter",
         changes_bytes=False,
     )
@@ -90,7 +90,7 @@ class Corpus:
         "a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of transformers, "
         ".parquet or folder of BuildEntityVocab",
     )
-    held_out: float = option(0.01, share(), "share of pages, by hash, that pretraining never sees")
+    held_out: float = option(0.01, SHARE, "share of pages, by hash, that pretraining never sees")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Sequences:
     )
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
     max_dropped_sentences: float = option(
-        0.2, share(), "share of sentences that may be dropped for their length", changes_bytes=False
+        0.2, SHARE, "share of sentences that may be dropped for their length", changes_bytes=False
     )
     annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
     annotated_place: str = option(
@@ -197,11 +197,11 @@ class FineTuning:
     )
     learning_rate: Any = option(
         AUTO,
-        positive_number(),
+        POSITIVE_NUMBER,
         "peak learning rate; the classifier's changes in proportion, unless it is given",
         flag="--learning-rate",
     )
-    head_learning_rate: Any = option(AUTO, positive_number(), "peak learning rate of the classifier")
+    head_learning_rate: Any = option(AUTO, POSITIVE_NUMBER, "peak learning rate of the classifier")
     batch_size: Any = option(AUTO, whole_number(1), "examples of a step", flag="--batch-size")
     epochs: Any = option(AUTO, whole_number(1), "passes over the training data", flag="--epochs")
     patience: int = option(
@@ -211,13 +211,13 @@ class FineTuning:
         0, whole_number(), "words and entities that training computes at once; 0: a number of examples"
     )
     precision: str = option(AUTO, one_of("float32", "bf16"), "of the matrix products; auto: float32")
-    gradient_checkpointing: bool = option(False, switch(), "less memory for more work")
+    gradient_checkpointing: bool = option(False, SWITCH, "less memory for more work")
     negative_label: str = option(
-        "", text(), "the relation that means none and is not scored; empty: no_relation or Other, if there"
+        "", TEXT, "the relation that means none and is not scored; empty: no_relation or Other, if there"
     )
     tag_column: str = option(
         "",
-        text(),
+        TEXT,
         "where files of ner have the tags: a column's number (from 1, or -1 for the last) or its name in the first "
         "line, a field of JSON or a table, a key in MISC of CoNLL-U; empty: the last column, ner_tags or NER",
     )
@@ -229,11 +229,11 @@ class FineTuning:
     )
     allow_no_predictions: bool = option(
         False,
-        switch(),
+        SWITCH,
         "let a model pass that predicts nothing on dev and test, as preset tiny does",
         changes_bytes=False,
     )
-    drop_weights: bool = option(False, switch(), "keep scores and predictions, not the fine-tuned weights")
+    drop_weights: bool = option(False, SWITCH, "keep scores and predictions, not the fine-tuned weights")
     tasks: tuple[str, ...] = option(TASKS, many(one_of(*TASKS)), "tasks of the grid")
     variants: tuple[str, ...] = option(
         ("luke", "roberta_extra_training"),
@@ -243,12 +243,12 @@ class FineTuning:
     seeds: tuple[int, ...] = option((SEED,), many(whole_number()), "seeds of the grid")
     tuned: bool = option(
         False,
-        switch(),
+        SWITCH,
         "take the learning rate, batch size and epochs that the stage Tune finds (a grid for each task but "
         "extractive_qa, which the paper did not tune, and each variant)",
     )
     learning_rates: tuple[float, ...] = option(
-        (1e-5, 2e-5, 3e-5), many(positive_number()), "peak learning rates that Tune tries"
+        (1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER), "peak learning rates that Tune tries"
     )
     batch_sizes: tuple[int, ...] = option(
         (4, 8, 16, 32, 64), many(whole_number(1)), "batch sizes that Tune tries"
@@ -290,12 +290,12 @@ class Linking:
     )
     min_probability: float = option(
         0.0,
-        share(),
+        SHARE,
         "links are left out where link probability of the name (with ner: of the mention, by that model) x "
         "probability of the page is lower",
     )
     min_link_probability: float = option(
-        0.01, share(), "names that are links less often in Wikipedia are not found"
+        0.01, SHARE, "names that are links less often in Wikipedia are not found"
     )
     ner: str = option(
         "",
@@ -305,7 +305,7 @@ class Linking:
     )
     language: str = option(
         "",
-        text(),
+        TEXT,
         "the wiki's code of the documents' language, by whose rules ner parts sentences; none: a line is one; empty: "
         "that of the mention table",
     )
@@ -323,7 +323,7 @@ class Linking:
     )
     leave_out_pages: bool = option(
         False,
-        switch(),
+        SWITCH,
         "leave out those of gold whose id is the title of a page of the dump, from which the model may know them",
     )
 
@@ -363,7 +363,7 @@ class Machine:
         changes_bytes=False,
     )
     beam_options: str = option(
-        "", text(), "options of another Beam runner, as '--runner=... --key=value'", changes_bytes=False
+        "", TEXT, "options of another Beam runner, as '--runner=... --key=value'", changes_bytes=False
     )
     scratch: str = option(
         "",
@@ -376,7 +376,7 @@ class Machine:
     )
     tracker: str = option(
         "",
-        text(),
+        TEXT,
         "module:function of your own, which gets (figures, step) of training as TensorBoard does",
         changes_bytes=False,
     )

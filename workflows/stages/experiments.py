@@ -1,6 +1,7 @@
 """The grid of fine-tunings: task x variant x seed."""
 
 import functools
+import itertools
 import json
 import os
 from collections import Counter
@@ -10,14 +11,15 @@ from typing import Any
 
 from model.pretraining.configuration import values_text
 from pipeline import storage
-from workflows.base.stage import Result, RetriesFailures, Stage, logger
+from workflows.base.stage import Result, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.fine_tuning import FineTune, FineTuningStage, Tune, TunedFineTune
+from workflows.stages.fine_tuning import FineTune, FineTuningStage, RetriesFailures, Tune, TunedFineTune
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import PretrainingStage, TorchStage, base_model_name
 from workflows.stages.task_stage import Missing, TaskStage
 
 EXPERIMENTS = "experiments.json"
+NAME = ("task", "variant", "seed")  # of a cell
 NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
 
 
@@ -49,17 +51,14 @@ class FineTuneGrid(RetriesFailures, TorchStage):
 
     def _cells(self) -> Iterator[Cell]:
         tuning = self.settings.fine_tuning
-        for task in tuning.tasks:
-            for variant in tuning.variants:
-                for seed in tuning.seeds:
-                    cell = {"task": task, "variant": variant, "seed": seed}
-                    is_tuned = tuning.tuned and task not in NOT_TUNED
-                    stage: FineTuningStage = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
-                    try:
-                        _ = stage.data_folder(), stage.given_weights()
-                        yield Cell(task, variant, seed, stage)
-                    except Missing as missing:
-                        yield Cell(task, variant, seed, missing=missing)
+        for name in itertools.product(tuning.tasks, tuning.variants, tuning.seeds):
+            kind = TunedFineTune if tuning.tuned and name[0] not in NOT_TUNED else FineTune
+            stage: FineTuningStage = self.clone(kind, **dict(zip(NAME, name, strict=True)))
+            try:
+                _ = stage.data_folder(), stage.given_weights()
+                yield Cell(*name, stage)
+            except Missing as missing:
+                yield Cell(*name, missing=missing)
 
     def stages(self) -> list[FineTuningStage]:
         """The cells that can be fine-tuned."""
@@ -81,7 +80,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
         cells: list[Any] = []
         for cell in self.cells:
             made = (cell.stage.hash8, self.origin(cell.stage)) if cell.stage else (str(cell.missing),)
-            cells.append([*_name(cell), *made])
+            cells.append([cell.task, cell.variant, cell.seed, *made])
         return {"cells": cells}
 
     def check_needs(self) -> None:
@@ -132,7 +131,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
 
     def record(self, cell: Cell, failures: dict[FineTuningStage, str]) -> dict[str, Any]:
         """The record of a cell, as the report reads it."""
-        record: dict[str, Any] = dict(zip(("task", "variant", "seed"), _name(cell), strict=True))
+        record: dict[str, Any] = {name: getattr(cell, name) for name in NAME}
         record |= {"state": "done", "reason": "", "folder": "", "data": {"name": "", "is_example": False}}
         record |= {"weights": {}, "preset": "", "configuration": {}, "metrics": {}}
         if cell.missing:
@@ -177,15 +176,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
         done = [stage for stage in self.stages() if os.path.basename(stage.folder) in folders]
         return [*_tunes(done), *done]
 
-    def failed(self) -> int:
-        """The cells that failed in the last run."""
-        return int(self.manifest().facts["failed"])
-
 
 def _tunes(stages: Iterable[FineTuningStage]) -> list[Tune]:
     """The searches that fine-tunings take their settings from, each once."""
     return list(dict.fromkeys(stage.tune() for stage in stages if isinstance(stage, TunedFineTune)))
-
-
-def _name(cell: Cell) -> tuple[str, str, int]:
-    return cell.task, cell.variant, cell.seed

@@ -12,7 +12,7 @@ from pipeline import storage
 from tasks import finetuning
 from tasks.presets import of_task
 from workflows.base import terminal
-from workflows.base.stage import Result, RetriesFailures, Stage, logger
+from workflows.base.stage import Result, Stage, logger
 from workflows.engines import devices, workers
 from workflows.run.kinds import AUTO
 from workflows.run.tables import SEED
@@ -89,6 +89,19 @@ class FineTune(FineTuningStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.setting()
+
+
+class RetriesFailures(Stage):
+    """A stage that runs others: it is complete where none failed, or in the very run in which some did.
+
+    So the stages downstream of it run, too, and the next run tries the failed ones again. `work` sets `_has_run`, and
+    leaves the number of failures in the fact `failed`.
+    """
+
+    _has_run = False
+
+    def is_done(self) -> bool:
+        return self.is_current() and (self._has_run or not self.manifest().facts["failed"])
 
 
 class Tune(RetriesFailures, TaskStage):

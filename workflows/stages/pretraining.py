@@ -14,7 +14,7 @@ from model.pretraining.configuration import Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest
+from workflows.base.stage import RUN_RECORD, Result, Stage, digests
 from workflows.engines import devices, hub, spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
@@ -67,14 +67,7 @@ class PretrainingStage(TorchStage):
     VERSION = pretraining.VERSION
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(BuildSequences)
-
-    @property
-    def seed(self) -> int:
-        """The seed of pretraining."""
-        return self.settings.pretraining.seed
+    UPSTREAM = (BuildSequences,)
 
     @functools.cached_property
     def configuration(self) -> Configuration:
@@ -86,9 +79,14 @@ class PretrainingStage(TorchStage):
             raise ValueError(f"[pretraining] {error}") from None
 
     def bytes_parameters(self) -> dict[str, Any]:
-        chosen = {"preset": self.settings.preset, "profile": self.corpus.profile, "seed": self.seed}
+        chosen = {"preset": self.settings.preset, "profile": self.corpus.profile}
         base_model = base_model_identity(self.base_model, "pretraining.base_model")
-        return {**chosen, "base_model": base_model, "recipe": self.configuration.table()}
+        return {
+            **chosen,
+            **self.values("pretraining", "seed"),
+            "base_model": base_model,
+            "recipe": self.configuration.table(),
+        }
 
     def check_needs(self) -> None:
         """The model that pretraining starts from has weights."""
@@ -110,7 +108,7 @@ class PretrainingStage(TorchStage):
             Path(self.folder),
             replace(self.configuration, base_model=base_model),
             profile=self.corpus.profile,
-            seed=self.seed,
+            seed=self.settings.pretraining.seed,
             device=self.device(),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
@@ -257,9 +255,5 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
-    unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
-    return {
-        path.name: file_digest(str(path))
-        for path in sorted(Path(folder).iterdir())
-        if path.is_file() and not path.name.startswith(".") and path.name not in unhashed
-    }
+    files = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+    return digests(folder, (name for name in files if not name.startswith(".")))

@@ -79,7 +79,7 @@ class Report(CorpusStage):
             "preset": self.settings.preset,
             "changes": values_text(own[0].configuration.changes()),
             "base_model": base_model_name(self.settings.pretraining.base_model),
-            "seed": own[0].seed,
+            **self.values("pretraining", "seed"),
         }
 
     def is_current(self) -> bool:
@@ -171,7 +171,7 @@ class RunExperiments(Step, luigi.WrapperTask):
         if EvaluateLinking.__name__ in self.report().requires():
             logger.info("linked texts: %s#%s", self.where, LINKED_TEXTS)
         logger.info("report: %s", self.where)
-        if failed := self.report().grid().failed():
+        if failed := self.report().grid().manifest().facts["failed"]:
             raise ValueError(
                 f"{failed} of the fine-tunings failed, see {self.where}; the same command tries them again"
             )
@@ -206,15 +206,19 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
         "rows": dict(manifest.rows),
         "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),
         "files": len(manifest.files),
-        "bytes": sum(entry.bytes for entry in manifest.files),
+        "bytes": manifest.total_bytes,
         "parameters": dict(manifest.parameters),
         "inputs": dict(manifest.inputs),
     }
 
 
 def shown_settings(run: Run) -> dict[str, str]:
-    """The values of a run by their full names, as texts."""
-    return dict(_named("", run.tables()))
+    """The values of a run by their full names, as texts: of absolute paths, where things lie is nobody's business."""
+    named = _named("", run.tables())
+    return {
+        name: os.path.basename(os.path.normpath(text)) if os.path.isabs(text) else text
+        for name, text in named
+    }
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -24,9 +24,7 @@ class TrainTokenizer(CorpusStage):
 
     FOLDER = "tokenizer"
     VERSION = 2
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages)
+    UPSTREAM = (ExtractPages,)
 
     def bytes_parameters(self) -> dict[str, Any]:
         sequences = self.settings.sequences

@@ -70,12 +70,8 @@ class ResolveRedirects(SparkStage):
     FOLDER = "titles"
     VERSION = 2
     NEED = Need(written=0.02, scratch=0.1)
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages)
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "profile")
+    UPSTREAM = (ExtractPages,)
+    FIELDS = ("corpus.profile",)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import redirects
@@ -88,9 +84,7 @@ class ResolveLinks(SparkStage):
 
     FOLDER = "links"
     NEED = Need(written=0.35, scratch=0.8)
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects)
+    UPSTREAM = (ExtractPages, ResolveRedirects)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import links
@@ -171,13 +165,11 @@ class BuildMentionTable(SparkStage):
     FOLDER = "mentions"
     VERSION = 7
     NEED = Need(written=2, scratch=2)
+    FIELDS = ("corpus.profile",)
 
     def requires(self) -> dict[str, Stage]:
         qids = self.cloned(FetchQids) if self.has_qids() else {}
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab) | qids
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "profile")
 
     def work(self) -> Result:
         from pipeline.jobs.tables import mention_table
@@ -191,12 +183,8 @@ class BuildContexts(SparkStage):
     FOLDER = "contexts"
     VERSION = 2
     NEED = Need(written=4.5, scratch=8)
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects)
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "held_out")
+    UPSTREAM = (ExtractPages, ResolveRedirects)
+    FIELDS = ("corpus.held_out",)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import contexts

@@ -183,14 +183,10 @@ class TaskStage(TorchStage):
         return {
             **{"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.corpus.profile},
             "preset": self.tuning.preset if self._is_at_hub(weights) else self.preset_name(),
-            **self.data_identity(),
+            "data": data_identity(self.data_folder()),
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},
         }
-
-    def data_identity(self) -> dict[str, Any]:
-        """The digests of the data."""
-        return {"data": data_identity(self.data_folder())}
 
     def computing(self) -> dict[str, Any]:
         """The settings of the computation that differ from the defaults."""

@@ -12,8 +12,9 @@ import pytest
 from pipeline import storage
 from pipeline.storage import locks
 from workflows.base import outlook
-from workflows.base.stage import Result, RetriesFailures, Stage
+from workflows.base.stage import Result, Stage
 from workflows.run.values import Run
+from workflows.stages.fine_tuning import RetriesFailures
 
 
 def nothing() -> None:

@@ -10,9 +10,8 @@ from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW
 from tests.support.compared import HOSTILE, cell
 from tests.support.properties import given, st
 from tests.workflows.report.paper.test_comparison import FULL
-from workflows.report.latex import ACCENTS, BREAK, CHARACTERS, escape
 from workflows.report.paper.comparison import compare
-from workflows.report.rendering import render_latex
+from workflows.report.rendering import ACCENTS, BREAK, CHARACTERS, escape, render_latex
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 # What escaping may leave: the replacements, an accent over a letter, a character's number, and plain characters.

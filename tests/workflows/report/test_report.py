@@ -22,7 +22,7 @@ from tests.support.stages import run_of
 from workflows.report.corpus import corpus_figures
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
-from workflows.report.rendering import as_data, render_page, render_tables, shortened
+from workflows.report.rendering import as_data, render_page, render_tables
 from workflows.report.training_curves import answers, by_group, pretraining, speed
 from workflows.run.tables import TASKS
 from workflows.stages.report import shown_settings
@@ -103,7 +103,7 @@ def whole(content: dict[str, Any]) -> str:
         linked=LINKED,
         runs={"pages-1": RUN},
         speeds={"Pretrain": SPEED},
-        settings={"dump": "/home/ada/" + HOSTILE, "seed": "1"},
+        settings={"dump": HOSTILE, "seed": "1"},
     )
 
 
@@ -176,7 +176,6 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
         "A tiny model shows that every stage works",
     ):
         assert text in page
-    assert "/home/ada" not in page
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
     assert "7,654" in page
     assert "Preset <b>tiny</b> with batch_size 64, profile" in page
@@ -401,7 +400,7 @@ def test_of_steps_that_were_done_twice_the_last_speed_counts(tmp_path: Path) -> 
 
 def test_the_report_shows_no_path_of_the_machine() -> None:
     run = run_of("/home/ada/work/", corpus={"dump": "a/b"}, fine_tuning={"data": {"ner": "/home/ada/conll"}})
-    shown = shortened(shown_settings(run))
+    shown = shown_settings(run)
     found = [shown[name] for name in ("workdir", "corpus.dump", "fine_tuning.data.ner", "fine_tuning.seeds")]
     assert found == ["work", "a/b", "conll", "42"]
 

@@ -471,6 +471,8 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
         for path in sorted(built.manifest().paths(built.folder, f"{HELD_OUT}/"))
         for row in storage.open_arrow(path).to_pylist()
     ]
+    statistics = built.read_json("statistics.json")
+    assert (statistics[HELD_OUT]["sequences"], statistics["drops"]) == (len(rows), built.manifest().drops)
     texts = [
         [
             decode(row["word_ids"][start:end]).strip()

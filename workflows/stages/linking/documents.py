@@ -2,14 +2,13 @@
 
 import functools
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pipeline import storage
 from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
-from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest, given_manifest
+from workflows.base.stage import Result, Stage, digests, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
@@ -51,13 +50,13 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         if self.linking.calibration:
             given["calibration"] = storage.file_sha256(self.linking.calibration)
         if self.linking.ner:
-            given |= {"ner": model_digests(self.linking.ner), "language": self.linking.language}
+            given |= {"ner": digests(self.linking.ner), "language": self.linking.language}
         return {
             **self.values("linking", "min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
-            "documents": _digests(self.linking.documents, self._names()),
+            "documents": digests(self.linking.documents, self._names()),
             "mentions": storage.manifest_sha256(self.linking.mentions) if self.linking.mentions else "",
-            "model": model_digests(self.linking.model) if self.linking.model else {},
+            "model": digests(self.linking.model) if self.linking.model else {},
             **given,
         }
 
@@ -126,12 +125,8 @@ class BuildDocuments(CorpusStage):
 
     FOLDER = "documents"
     VERSION = 2
-
-    def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, BuildMentionTable)
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "held_out")
+    UPSTREAM = (ExtractPages, BuildMentionTable)
+    FIELDS = ("corpus.held_out",)
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
@@ -168,17 +163,6 @@ def check_ner(folder: str) -> None:
     if task not in ("ner", ner.ARCHITECTURE):
         tuned = f"was fine-tuned for {task}" if task else "was not fine-tuned"
         raise ValueError(f"linking.ner {folder}: the model {tuned}; {wanted}")
-
-
-def model_digests(folder: str) -> dict[str, str]:
-    """The SHA-256 of each file of a model; of a stage's folder without those that tell when and where it ran."""
-    names = (name for name in storage.list_files(folder) if name not in (RUN_RECORD, storage.KEY))
-    return _digests(folder, names)
-
-
-def _digests(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of each of a folder's files."""
-    return {name: file_digest(storage.join(folder, name)) for name in names}
 
 
 def documents_identity(path: str, flag: str) -> list[str]:
