@@ -441,6 +441,11 @@ POISON = {
     "templates in open tags": "<div {{" * 100_000,
     "templates in tags": '<div class="{{a|<b>}}' * 100_000,
     "headings": "=" * 500_000,
+    "tags of other pages": "<noinclude>" * 100_000 + "<includeonly>",
+    "literal tags before those of other pages": "<nowiki>" * 100_000
+    + "<pre><math>" * 50_000
+    + "<noinclude/>",
+    "open tags of other pages": "<noinclude " * 100_000 + "<noinclude/>",
     "blanks": " " * 500_000 + "\n" * 500_000,
 }
 

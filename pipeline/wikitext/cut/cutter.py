@@ -2,25 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
-from pipeline.wikitext.blocks import keep_bars, split_blocks
+from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
+from pipeline.wikitext.cut.preprocessor import preprocess
+from pipeline.wikitext.cut.regions import Region, count_drops, outermost, pieces
+from pipeline.wikitext.cut.tokens import Tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
 from pipeline.wikitext.templates.losses import Losses, count_loss
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
-# Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
-# table begins a line is looked at by code.
-_TOKENS = r"""<!--
-    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
-        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
-    |\{\{(?P<template>[^{}<]*)\}\}(?!\})
-    |\{(?P<open>\{+) | \}(?P<shut>\}+)
-    |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
-_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
 _END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 _KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
@@ -30,16 +23,6 @@ _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
-_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
-
-
-class Region(NamedTuple):
-    """A stretch of the source that is replaced; ``kind`` is "" where no text is lost."""
-
-    start: int
-    end: int
-    replacement: str
-    kind: str
 
 
 class _Open(NamedTuple):
@@ -47,21 +30,6 @@ class _Open(NamedTuple):
     start: int
     end: int
     rule: Rule | None = None  # of a template that shows text
-
-
-class Tokens(NamedTuple):
-    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
-
-    outside: re.Pattern[str]
-    in_file: re.Pattern[str]
-
-
-def tokens(file_prefixes: Iterable[str]) -> Tokens:
-    """The tokens where links with these prefixes (in any case; none: no link) go with their captions."""
-    names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
-    file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
-    outside = f"{_TOKENS} | {file}"
-    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
 
 
 def cut(
@@ -74,9 +42,9 @@ def cut(
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    text = split_blocks(text)
     drops: Counter[str] = Counter()
     losses: Losses = {}
+    text = split_blocks(preprocess(text, drops) if templates else text)
     text = _cut_once(text, wanted, templates, drops, losses)
     if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
         text = _cut_once(text, wanted, templates, drops, losses)
@@ -89,36 +57,15 @@ def _cut_once(
     regions = _Cutter(text, wanted, templates).run()
     for region in regions:
         if region.kind:
-            _count_losses(drops, text, region)
+            count_drops(drops, text, region)
             if region.kind == "templates" and templates:
                 count_loss(losses, text, region.start, region.end, templates)
-    return "".join(_pieces(text, regions, 0, len(text)))
+    return "".join(pieces(text, regions, 0, len(text)))
 
 
 def _as_value(shown: str) -> str:
     """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
-
-
-def _pieces(text: str, regions: list[Region], position: int, last: int) -> Iterator[str]:
-    for start, end, replacement, _ in regions:
-        yield text[position:start]
-        yield replacement
-        position = end
-    yield text[position:last]
-
-
-def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """Count what one region drops: itself, and the links inside."""
-    kind = region.kind
-    if ":" in kind:
-        drops[kind] += 1
-        return
-    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
-    if kind in _HOLDS_LINKS:
-        links = text.count("[[", region.start, region.end) - (kind == "files")
-        if links:
-            drops[f"links:in_{kind}"] += links
 
 
 class _Cutter:
@@ -139,7 +86,7 @@ class _Cutter:
         while match := (in_file if depth["files"] else outside).search(text, position):
             position = self.step(match)
         self.close_rest()
-        return _outermost(self.regions)
+        return outermost(self.regions)
 
     def close_rest(self) -> None:
         """Close what never ends: a template loses its braces, a table its rows, a file link its line."""
@@ -210,8 +157,8 @@ class _Cutter:
             while first and self.regions[first - 1].start >= start:
                 first -= 1
             source = self.text[start + 2 : end - 2]
-            if inner := _outermost(self.regions[first:]):
-                source = "".join(_pieces(self.text, inner, start + 2, end - 2))
+            if inner := outermost(self.regions[first:]):
+                source = "".join(pieces(self.text, inner, start + 2, end - 2))
             shown = rule(Arguments(source))
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             self.cut(start, end, GONE, "templates")
@@ -335,14 +282,3 @@ class _Cutter:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
             self.regions.append(Region(start, last.end(), CUT + GONE if inline else BREAK, KINDS[name]))
         return last.end()
-
-
-def _outermost(regions: list[Region]) -> list[Region]:
-    """The regions in order, without those that lie inside another."""
-    kept: list[Region] = []
-    reached = 0
-    for region in sorted(regions, key=lambda region: (region.start, -region.end)):
-        if region.start >= reached:
-            kept.append(region)
-            reached = region.end
-    return kept

@@ -1,0 +1,30 @@
+"""The marks that the cut looks for."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+# Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
+# table begins a line is looked at by code.
+_TOKENS = r"""<!--
+    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
+        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
+    |\{\{(?P<template>[^{}<]*)\}\}(?!\})
+    |\{(?P<open>\{+) | \}(?P<shut>\}+)
+    |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
+_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
+
+
+class Tokens(NamedTuple):
+    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
+
+    outside: re.Pattern[str]
+    in_file: re.Pattern[str]
+
+
+def tokens(file_prefixes: Iterable[str]) -> Tokens:
+    """The tokens where links with these prefixes (in any case; none: no link) go with their captions."""
+    names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
+    file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
+    outside = f"{_TOKENS} | {file}"
+    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))

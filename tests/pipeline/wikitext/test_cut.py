@@ -1,0 +1,87 @@
+"""What the first pass takes out of a page: what is for other pages, what nobody sees, what belongs to extensions."""
+
+import pytest
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
+
+SITES = {
+    language: SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (6, file), (14, category)))
+    for language, file, category in (
+        ("en", "File", "Category"),
+        ("de", "Datei", "Kategorie"),
+        ("ru", "Файл", "Категория"),
+        ("ja", "ファイル", "Category"),
+    )
+}
+
+Shown = list[tuple[str, str, list[str]]]
+
+
+def shown(source: str, language: str = "en", profile: str = "fixed") -> Shown:
+    """The section, text and targets of each paragraph."""
+    paragraphs = extract(source, SITES[language], profile=profile).paragraphs
+    return [(each.section, each.text, [link.target for link in each.links]) for each in paragraphs]
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("<onlyinclude>{| class=x\n! No.\n|-\n| [[Pier]]\n|}</onlyinclude>\n\nEnd.", [("", "End.", [])]),
+        ("<noinclude>== Quay ==</noinclude>\nBoats.", [("Quay", "Boats.", [])]),
+        ("<noinclude>=== Quay ===\nBoats.</noinclude>", [("Quay", "Boats.", [])]),
+        ("<noinclude>* [[Pier]]\n* two</noinclude>", [("", "Pier", ["Pier"]), ("", "two", [])]),
+        ("<includeonly>x [[Y]]</includeonly>{|\n| [[Pier]]\n|}\nEnd.", [("", "End.", [])]),
+        ("<includeonly>x</includeonly><noinclude># one</noinclude>", [("", "one", [])]),
+        ("<NOINCLUDE>; term : rest</NoInclude>", [("", "term", []), ("", "rest", [])]),
+        ("<noinclude>:{|\n| [[Pier]]\n|}</noinclude>End.", [("", "End.", [])]),
+        ("a<noinclude>\n</noinclude>\nb", [("", "a", []), ("", "b", [])]),
+        ("{{box|<noinclude>x}}</noinclude>b", [("", "b", [])]),
+        ("[[Pier<noinclude/>]]<onlyinclude>s</onlyinclude>", [("", "Piers", ["Pier"])]),
+        ("[[Pier|a <includeonly>b</includeonly>c]]", [("", "a c", ["Pier"])]),
+        ("a <includeonly>b [[C]]", [("", "a", [])]),  # MediaWiki lets it run to the page's end
+        ("a</includeonly> b</noinclude>", [("", "a b", [])]),
+        ("a <includeonly/>b", [("", "a b", [])]),
+        ("<nowiki><noinclude></nowiki>b", [("", "<noinclude>b", [])]),
+        ("<!-- <includeonly> -->a", [("", "a", [])]),
+        ("<!-- <includeonly>", []),
+        ("<syntaxhighlight lang=x><includeonly></syntaxhighlight>a", [("", "a", [])]),
+        ("<nowiki>a <noinclude>* b</noinclude>", [("", "a * b", [])]),
+        ("1 <2 noinclude> 3", [("", "1 <2 noinclude> 3", [])]),
+        ("<translate>== Quay ==\nBoats.</translate>", [("Quay", "Boats.", [])]),
+        (
+            "<translate><!--T:1-->\n== Quay ==\n<!--T:2-->\nA <tvar|1>[[Gull]]</>, <tvar name=n>42</tvar>.</translate>",
+            [("Quay", "A Gull, 42.", ["Gull"])],
+        ),
+        ("<translate>* [[Gull]]</translate>", [("", "Gull", ["Gull"])]),
+        ("a </> b", [("", "a </> b", [])]),
+    ],
+)
+def test_tags_of_the_preprocessor_leave_nothing(source: str, wanted: Shown) -> None:
+    assert shown(source) == wanted
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "wanted"),
+    [
+        ("de", "<noinclude>== Häfen ==</noinclude>\n[[Kiel]]er Hafen", [("Häfen", "Kieler Hafen", ["Kiel"])]),
+        ("ru", "<onlyinclude>* [[Порт]]ы</onlyinclude>", [("", "Порты", ["Порт"])]),
+        (
+            "ja",
+            "<noinclude>== 港 ==</noinclude>\n[[船]]が<includeonly>x</includeonly>\n来る",
+            [("港", "船が来る", ["船"])],
+        ),
+    ],
+)
+def test_tags_of_the_preprocessor_in_other_languages(language: str, source: str, wanted: Shown) -> None:
+    assert shown(source, language) == wanted
+
+
+def test_what_is_for_other_pages_is_counted() -> None:
+    assert extract("<includeonly>[[a]]</includeonly> b <includeonly>c", SITES["en"]).drops == {
+        "extensions:cut": 2
+    }
+
+
+def test_profile_paper_reads_the_tags_as_before() -> None:
+    assert shown("<noinclude>== Quay ==</noinclude>", profile="paper") == [("", "== Quay ==", [])]
