@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
+from pipeline.wikitext.cut.hidden import Elements
 from pipeline.wikitext.cut.preprocessor import preprocess
 from pipeline.wikitext.cut.regions import Region, count_drops, outermost, pieces
 from pipeline.wikitext.cut.tokens import Tokens
@@ -20,6 +21,7 @@ _KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
 _LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
+_EMPTY_TAGS = ("br", "hr", "wbr")
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
@@ -79,6 +81,7 @@ class _Cutter:
         self.stack: list[_Open] = []
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
         self.unseen = 0  # open tables, files and templates of which a reader sees nothing
+        self.elements = Elements(text)
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -250,10 +253,11 @@ class _Cutter:
         empty = attributes.endswith("/")
         if name in KINDS or name == "nowiki":
             return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
-        if name in INLINE_TAGS:
-            self.regions.append(Region(start, end, CUT, ""))
-        elif name in BLOCK_TAGS:
-            self.regions.append(Region(start, end, BREAK, ""))
+        if name in INLINE_TAGS or name in BLOCK_TAGS:
+            mark = CUT if name in INLINE_TAGS else BREAK
+            if attributes and not (slash or empty or self.unseen or name in _EMPTY_TAGS) and self.templates:
+                end = self.elements.end(start, end, attributes)
+            self.regions.append(Region(start, end, mark, "hidden" if end > match.end() else ""))
         elif name == "table":
             self.regions.append(Region(start, end, BREAK, ""))
             if slash:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
+_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files", "hidden")
 
 
 class Region(NamedTuple):

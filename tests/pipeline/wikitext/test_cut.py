@@ -85,3 +85,48 @@ def test_what_is_for_other_pages_is_counted() -> None:
 
 def test_profile_paper_reads_the_tags_as_before() -> None:
     assert shown("<noinclude>== Quay ==</noinclude>", profile="paper") == [("", "== Quay ==", [])]
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ('<span style="display:none">0042</span>42 m', ["42 m"]),
+        ("<span style='DISPLAY : None'>0042</span>42 m", ["42 m"]),
+        ("<span style=display:none>0042</span>42 m", ["42 m"]),
+        ('<small style="color:red;display:none !important;">a</small>b', ["b"]),
+        ('<SPAN class=x style="visibility: hidden" id=y>a</Span>b', ["b"]),
+        ('<span style="visibility:collapse">a</span>b', ["b"]),
+        ('<span style="display&#58;none">a</span>b', ["b"]),
+        ("<i hidden>a</i>b", ["b"]),
+        ('<i hidden="hidden">a</i>b', ["b"]),
+        ('a<div style="display:none">b\n\n* c\n{|\n| [[D]]\n|}\n{{e}} [[F]]</div>g', ["a", "g"]),
+        ("a<p hidden>b</p>\nc", ["a", "c"]),
+        ('<span style="display:none">a <span>b</span> c</span>d', ["d"]),
+        ('<b style="display:none">a <b style="display:none">b</b></b>c', ["c"]),
+        ("<i hidden>a <!-- </i> --> b</i>c", ["c"]),
+        ("[[A|<i hidden>x</i>y]]", ["y"]),
+        ("[[A]]<i hidden>x</i>s", ["As"]),
+        ("{{nowrap|<i hidden>x</i>y}} z", ["y z"]),
+        ("a <i hidden>b\nc", ["a c"]),  # it has no end, so its line is its end
+        # shown
+        ('<span style="display:inline">a</span>b', ["ab"]),
+        ('<span style="display:none;display:inline">a</span>b', ["ab"]),
+        ('<span style="overflow:hidden">a</span>b', ["ab"]),
+        ('<span title="display:none" class="hidden" aria-hidden=true data-x="hidden">a</span>b', ["ab"]),
+        ('<span style="x-display:none">a</span>b', ["ab"]),
+        ("a<br hidden>b", ["a", "b"]),
+        ('<span style="display:none"/>a', ["a"]),
+        ("{{nowrap|a <i hidden>b}} c</i> d", ["a b c d"]),
+        ("[[A|a <i hidden>b]] c</i> d", ["a b c d"]),
+        ("<nowiki><i hidden>a</i></nowiki>", ["<i hidden>a</i>"]),
+    ],
+)
+def test_hidden_elements_are_not_shown(source: str, wanted: list[str]) -> None:
+    assert [text for _, text, _ in shown(source)] == wanted
+
+
+def test_hidden_elements_and_their_links_are_counted() -> None:
+    source = 'a <div style="display:none">[[b]] {{c|[[d]]}}</div> <i hidden>e</i> [[F]]'
+    extraction = extract(source, SITES["en"])
+    assert (extraction.targets, extraction.drops) == (["F"], {"hidden:cut": 2, "links:in_hidden": 2})
+    assert shown("<i hidden>a</i>b", profile="paper") == [("", "ab", [])]

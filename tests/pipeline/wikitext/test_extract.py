@@ -441,6 +441,10 @@ POISON = {
     "templates in open tags": "<div {{" * 100_000,
     "templates in tags": '<div class="{{a|<b>}}' * 100_000,
     "headings": "=" * 500_000,
+    "hidden elements": "<i hidden>" * 50_000 + "<b hidden>a</b>" * 50_000,
+    "hidden elements around an open link": "<i hidden>" * 50_000 + "[[" + "</i>" * 50_000,
+    "hidden elements around comments": "<i hidden><!--" * 50_000,
+    "styles": "<i " + "style display:none = " * 30_000 + ">" + "<i style='" + "display:" * 50_000 + "'>",
     "tags of other pages": "<noinclude>" * 100_000 + "<includeonly>",
     "literal tags before those of other pages": "<nowiki>" * 100_000
     + "<pre><math>" * 50_000
