@@ -25,9 +25,9 @@ _NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]
 
 
 def extract(
-    text: str, site: SiteInfo, *, profile: str = "fixed", dumped: DumpTemplates | None = None
+    text: str, site: SiteInfo, *, title: str = "", profile: str = "fixed", dumped: DumpTemplates | None = None
 ) -> Extraction:
-    """The paragraphs of a page's wikitext.
+    """The paragraphs of a page's wikitext; its title, which no link on it names.
 
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
@@ -40,7 +40,7 @@ def extract(
     plain, drops, losses = cut(text, rules.tokens, rules.templates)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)
-    marked, targets = mark_links("\n" + plain, rules, drops)
+    marked, targets = mark_links("\n" + plain, rules, drops, title)
     marked = (_NO_SENTENCE_BEFORE_TEXT if rules.templates else _NOTHING_BEFORE_TEXT).sub("\n", marked)
     sources, kinds = split_lines(marked, rules)
     lines = "\n".join(sources)

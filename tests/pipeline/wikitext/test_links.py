@@ -86,3 +86,48 @@ def test_names_of_namespaces_and_wikis(site: SiteInfo, source: str, links: list[
 )
 def test_profile_paper_reads_links_as_before(source: str, links: list[tuple[str, str]]) -> None:
     assert read(source, ENGLISH, "paper")[0] == links
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "source", "links", "text", "own"),
+    [
+        ("en", "Gull Bay", "'''[[Gull Bay]]''' lies at [[Quay]].", ["Quay"], "Gull Bay lies at Quay.", 1),
+        ("en", "Gull Bay", "its [[Gull Bay#Past|past]], [[#Past|past]]", [], "its past, past", 2),
+        ("en", "Gull Bay", "[[gull_Bay|the bay]]s, [[Gull Bays]]", ["Gull Bays"], "the bays, Gull Bays", 1),
+        (
+            "en",
+            "Gull Bay",
+            "[[Gull%20Bay]] [[:Gull Bay]] [[Quay|[x] y]]",
+            ["Quay"],
+            "Gull Bay Gull Bay [x] y",
+            2,
+        ),
+        (
+            "en",
+            "Gull Bay",
+            "* [[A]] [[Gull Bay]]\n* [[Gull Bay]] [[B]]",
+            ["A", "B"],
+            "A Gull Bay / Gull Bay B",
+            2,
+        ),
+        ("en", "Gull Bay", "[[Gull Bay|[[A]] b]]", ["A"], "A b", 0),
+        ("en", "Gull", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
+        ("en", "", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
+        ("de", "Hafen", "Ein [[Hafen]]becken am [[Kai]].", ["Kai"], "Ein Hafenbecken am Kai.", 1),
+        ("ar", "ميناء", "ال[[ميناء]] [[بحر]]", ["بحر"], "الميناء بحر", 1),
+        ("tr", "İskele", "[[iskele]]de [[deniz]]", ["Deniz"], "iskelede deniz", 1),
+        ("zh", "港口", "[[港口|港]]和[[船]]", ["船"], "港和船", 1),
+    ],
+)
+def test_no_link_of_a_page_is_to_itself(
+    language: str, title: str, source: str, links: list[str], text: str, own: int
+) -> None:
+    found = extract(source, wiki(language), title=title)
+    assert found.targets == links
+    assert " / ".join(found.texts) == text
+    assert found.drops.get("links:same_page", 0) == own
+
+
+def test_links_of_a_page_to_itself_stay_in_profile_paper() -> None:
+    found = extract("[[Gull Bay]] [[#Past|past]]", ENGLISH, title="Gull Bay", profile="paper")
+    assert (found.targets, found.drops) == (["Gull Bay"], {"links:same_page": 1})
