@@ -92,6 +92,11 @@ def own_prefixes(language: str, dbname: str) -> frozenset[str]:
     return LANGUAGE_CODES.intersection(codes) | INTERWIKI_PREFIXES.intersection(codes)
 
 
+def redirect_words(language: str) -> list[str]:
+    """The words that begin a redirect beside the English one, in lower case, without "#"."""
+    return REDIRECT_WORDS.get(language.lower(), REDIRECT_WORDS.get(base_language(language), []))
+
+
 @cache
 def link_trail(language: str) -> re.Pattern[str]:
     """The pattern of the letters after a link that belong to it; it matches the empty string, too."""
