@@ -5,6 +5,12 @@ from html.entities import html5
 
 # What MediaWiki reads as one blank in a title.
 BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+# Marks of a text's direction, which no title has; and what else no reader sees: the soft hyphen, the blank and
+# the joiner without width, the byte order mark. The two that change how letters join (U+200C, U+200D) are text.
+DIRECTION_MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_UNSEEN = re.compile(f"[{DIRECTION_MARKS}\u00ad\u061c\u200b\u2060\ufeff]+")
+# Looked for one by one, which is fast but for U+2066 to U+2068; those have U+2069 behind them.
+_SIGNS_OF_UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2069\ufeff"
 # A character reference such as ``&amp;`` or ``&#x3b1;``.
 REFERENCE = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]{1,6}|[0-9]{1,7})|[A-Za-z][A-Za-z0-9]{1,31});")
 # Half-open ranges of the code points that a reference may name: no controls, surrogates, noncharacters.
@@ -35,3 +41,8 @@ def referenced_character(reference: str) -> str:
         return html5.get(reference[1:], reference)
     code = int(reference[3:-1], 16) if reference[2] in "xX" else int(reference[2:-1])
     return chr(code) if any(first <= code < end for first, end in _CHARACTERS) else reference
+
+
+def without_unseen(text: str) -> str:
+    """The text without characters that no reader sees."""
+    return _UNSEEN.sub("", text) if any(map(text.__contains__, _SIGNS_OF_UNSEEN)) else text

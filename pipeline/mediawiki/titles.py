@@ -4,11 +4,11 @@ import re
 import unicodedata
 from urllib.parse import unquote
 
-from pipeline.mediawiki.characters import BLANKS, decode_references, fold_name
+from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
 from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, base_language, redirect_words
 from pipeline.mediawiki.site import SiteInfo
 
-_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+_UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _REDIRECT = re.compile(
     r"\s*([#\uff03][^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
 )

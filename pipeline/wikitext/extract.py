@@ -46,4 +46,4 @@ def extract(
     lines = "\n".join(sources)
     if rules.templates:
         lines = close_holes(lines, rules.templates.lead_in, drops, unspaced=not rules.line_joint)
-    return read_lines(clean(lines, drops), kinds, targets, drops)._replace(losses=losses)
+    return read_lines(clean(lines, drops, paper=rules.paper), kinds, targets, drops)._replace(losses=losses)

@@ -6,7 +6,7 @@
 import re
 from collections import Counter
 
-from pipeline.mediawiki.characters import REFERENCE, referenced_character
+from pipeline.mediawiki.characters import REFERENCE, referenced_character, without_unseen
 from pipeline.mediawiki.languages import MAGIC_WORDS
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.placeholders import CUT, GONE, holds, reveal
@@ -107,10 +107,11 @@ def _false_bold(line: str, bold: list[tuple[int, int]]) -> int:
     return next(index for index in (after_word, after_blank, bold[0][0]) if index is not None)
 
 
-def clean(text: str, drops: Counter[str]) -> str:
+def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
     """Marked lines as the reader's text, still with the marks of links and breaks; lines stay lines.
 
-    Brackets that belong to nothing and magic words go, character references are decoded.
+    Brackets that belong to nothing and magic words go, character references are decoded; characters that no reader sees
+    stay in profile "paper" alone.
     """
     text = text.replace(CUT, "").replace(GONE, "")
     if holds(text, _TWO_BRACKETS):
@@ -120,7 +121,7 @@ def clean(text: str, drops: Counter[str]) -> str:
         text = _MAGIC_WORD.sub(_switch, text)
     if "&" in text:
         text = REFERENCE.sub(_character, text)
-    return reveal(text)
+    return reveal(text if paper else without_unseen(text))
 
 
 def _switch(word: re.Match[str]) -> str:
