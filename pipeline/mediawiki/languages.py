@@ -8,6 +8,7 @@ import tomllib
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -52,6 +53,7 @@ _prefixes = _read("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
+WIKIMEDIA: dict[str, list[str]] = _prefixes["wikimedia"]
 
 _scripts = _read("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
@@ -84,6 +86,28 @@ def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
         aliases.update(WIKIPEDIA_ALIASES)
     aliases.update(WIKI_ALIASES.get(wiki, {}))
     return aliases
+
+
+def is_wikimedia(language: str, dbname: str) -> bool:
+    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is.
+
+    An own wiki may be called "mywiki", too, so the code in the name must be that of its language.
+    """
+    codes = [
+        dbname.removesuffix(family).replace("_", "-")
+        for family in WIKIMEDIA["families"]
+        if dbname.endswith(family)
+    ]
+    in_language = any(
+        code in LANGUAGE_CODES and base_language(code) == base_language(language) for code in codes
+    )
+    return not dbname or in_language or dbname in WIKIMEDIA["names"]
+
+
+def foreign_host(base: str) -> str:
+    """The host of a wiki's main page, which names an old dump's wiki; "" for Wikimedia's."""
+    host = urlsplit(base).hostname or ""
+    return "" if any(f".{host}".endswith(f".{domain}") for domain in WIKIMEDIA["domains"]) else host
 
 
 def own_prefixes(language: str, dbname: str) -> frozenset[str]:

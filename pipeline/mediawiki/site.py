@@ -10,6 +10,7 @@ from pipeline.mediawiki.languages import (
     CANONICAL_NAMESPACES,
     INTERWIKI_PREFIXES,
     LANGUAGE_CODES,
+    is_wikimedia,
     namespace_aliases,
     own_prefixes,
 )
@@ -20,7 +21,7 @@ class SiteInfo:
     """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps.
+    in old dumps of Wikimedia's, the host in those of others.
     """
 
     language: str
@@ -51,15 +52,30 @@ class SiteInfo:
         return frozenset(name for name, known in self._keys.items() if known == key)
 
     @cached_property
+    def is_wikimedia(self) -> bool:
+        """Whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
+        return is_wikimedia(self.language, self.dbname)
+
+    @cached_property
+    def language_prefixes(self) -> frozenset[str]:
+        """The prefixes of links to the same page in other languages, in lower case."""
+        return LANGUAGE_CODES if self.is_wikimedia else frozenset()
+
+    @cached_property
+    def interwiki_prefixes(self) -> frozenset[str]:
+        """The prefixes of links to all other wikis, in lower case."""
+        return INTERWIKI_PREFIXES if self.is_wikimedia else frozenset()
+
+    @cached_property
     def other_prefixes(self) -> frozenset[str]:
         """Return what stands before the colon of titles in other namespaces and wikis, in lower case."""
         names = {name for name, key in self._keys.items() if key}
-        return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
+        return frozenset(names | self.language_prefixes | self.interwiki_prefixes)
 
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
-        return own_prefixes(self.language, self.dbname)
+        return own_prefixes(self.language, self.dbname) & (self.language_prefixes | self.interwiki_prefixes)
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

@@ -10,8 +10,6 @@ from urllib.parse import unquote
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
-    INTERWIKI_PREFIXES,
-    LANGUAGE_CODES,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
@@ -76,9 +74,9 @@ def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: b
     if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
         title = normalize_title(rest, site)[0]
         return classify(title, fragment, site, colon=True, paper=paper)
-    if found and prefix in LANGUAGE_CODES:
+    if found and prefix in site.language_prefixes:
         return "", "interwiki" if colon else "interlanguage"
-    if found and prefix in INTERWIKI_PREFIXES:
+    if found and prefix in site.interwiki_prefixes:
         return "", "interwiki"
     if not title:
         return "", "same_page" if fragment else "invalid_title"
@@ -111,7 +109,7 @@ class LinkRules:
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"
-            for code in LANGUAGE_CODES
+            for code in site.language_prefixes
             if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
         }
         self.prefixes["Category"] = "category"

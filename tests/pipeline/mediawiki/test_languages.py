@@ -17,7 +17,7 @@ TABLES = {
 
 def test_tables_are_those_that_the_stages_were_made_with() -> None:
     """A table that changes changes the stages' bytes: their VERSIONs rise, and then this sum."""
-    assert storage.digest(TABLES) == "c4ace72ed4335a5c50f875d5a5223bd074b944568bc24c425a59e5e0b5ff72ad"
+    assert storage.digest(TABLES) == "80a5df7a08370ea4953dfbbe42c2065d7a5f45147361988a888c13c42da15231"
 
 
 @pytest.mark.parametrize("language", [*languages.LINK_TRAIL_LETTERS, "simple", "xx"])
@@ -63,6 +63,48 @@ def test_names_are_as_they_are_looked_up() -> None:
     assert all(prefix == fold_name(prefix) for prefix in prefixes)
     assert languages.own_prefixes("en", "") == {"en", "w"}
     assert languages.own_prefixes("fr", "frwiki") == {"fr"}
+
+
+@pytest.mark.parametrize(
+    ("language", "dbname", "is_one"),
+    [
+        *(
+            ("en", name, True)
+            for name in ("enwiki", "simplewiki", "enwiktionary", "enwikivoyage", "commonswiki", "")
+        ),
+        *(("nb", name, True) for name in ("nowiki", "nowikinews")),
+        *(("lzh", name, True) for name in ("zh_classicalwiki", "")),
+        ("be-tarask", "be_x_oldwiki", True),
+        ("vro", "fiu_vrowiki", True),
+        ("sgs", "bat_smgwiki", True),
+        ("nan", "zh_min_nanwiki", True),
+        ("crh-latn", "crhwiki", True),
+        ("ike-cans", "iuwiki", True),
+        ("map-bms", "map_bmswiki", True),
+        ("my", "mywiki", True),
+        *(("en", name, False) for name in ("mywiki", "my_wiki", "gamewiki", "wiki", "starwars", "x.example")),
+        ("de", "wikidb", False),
+        ("de", "itwiki", False),
+    ],
+)
+def test_wikimedias_wikis_are_told_by_their_databases(language: str, dbname: str, is_one: bool) -> None:
+    assert languages.is_wikimedia(language, dbname) is is_one
+
+
+@pytest.mark.parametrize(
+    ("base", "host"),
+    [
+        ("http://en.wikipedia.org/wiki/Main_Page", ""),
+        ("https://commons.wikimedia.org/wiki/Main_Page", ""),
+        ("//de.wikibooks.org/wiki/Hauptseite", ""),
+        ("", ""),
+        ("https://reactor.example/wiki/Main", "reactor.example"),
+        ("http://localhost:8080/index.php/Main_Page", "localhost"),
+        ("http://mywikipedia.org/wiki/Main", "mywikipedia.org"),
+    ],
+)
+def test_a_wiki_without_a_database_is_named_by_its_host(base: str, host: str) -> None:
+    assert languages.foreign_host(base) == host
 
 
 def test_other_codes_of_a_language() -> None:

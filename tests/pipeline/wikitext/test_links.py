@@ -131,3 +131,39 @@ def test_no_link_of_a_page_is_to_itself(
 def test_links_of_a_page_to_itself_stay_in_profile_paper() -> None:
     found = extract("[[Gull Bay]] [[#Past|past]]", ENGLISH, title="Gull Bay", profile="paper")
     assert (found.targets, found.drops) == (["Gull Bay"], {"links:same_page": 1})
+
+
+OWN = {0: "", 6: "File", 10: "Template", 14: "Category", 110: "Forum"}
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "links", "text"),
+    [
+        (
+            wiki("en", "reactorgame", OWN),
+            "The [[No: 6 reactor]] in [[IT: Chapter Two]] and [[q: who|quiz]].",
+            ["No: 6 reactor", "IT: Chapter Two", "Q: who"],
+            "The No: 6 reactor in IT: Chapter Two and quiz.",
+        ),
+        (
+            wiki("de", "fabelwiki", OWN),
+            "[[D: Das Ende]] [[:C: Eins]] [[W:Z]]",
+            ["D: Das Ende", "C: Eins", "W:Z"],
+            "D: Das Ende C: Eins W:Z",
+        ),
+        (wiki("fr", "jeux", OWN), "[[fr:Abc|d]] [[Forum:X|y]] [[Category:Z]]", ["Fr:Abc"], "d y"),
+        (wiki("en", "mywiki", OWN), "[[ja:A|b]] [[wikt:c]]", ["Ja:A", "Wikt:c"], "b wikt:c"),
+        (wiki("en", "x.example", OWN), "[[No: 6]]", ["No: 6"], "No: 6"),
+        # Wikimedia's have them all.
+        (wiki("my", "mywiki", OWN), "[[ja:A|b]] [[wikt:c|d]] f", [], "d f"),
+        (wiki("en", "enwiki", OWN), "[[No: 6]] [[en:A|b]] [[Star: A]]", ["A", "Star: A"], "b Star: A"),
+        (wiki("en", "enwikiquote", OWN), "[[de:X]]a [[w:Y|z]]", [], "a z"),
+        (wiki("en", "", OWN), "[[No: 6]]a", [], "a"),
+    ],
+)
+def test_prefixes_of_other_wikis_are_wikimedias(
+    site: SiteInfo, source: str, links: list[str], text: str
+) -> None:
+    found, shown = read(source, site)
+    assert [title for _, title in found] == links
+    assert shown == text
