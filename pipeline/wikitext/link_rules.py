@@ -140,6 +140,8 @@ class LinkRules:
 
     def _resolve(self, raw: str) -> tuple[str, str, str]:
         """The same of one link."""
+        if "::" in raw and not raw.startswith(":") and not self.site.is_wikimedia:
+            raw = raw.rpartition("::")[2]  # the value of a property, in Semantic MediaWiki
         if _PLAIN_TITLE.fullmatch(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):

@@ -1,4 +1,4 @@
-"""Markup that makes lines: heading tags, poems, definition lists; and rows of tables that no table is around.
+"""Markup that makes lines: heading tags, poems, tabs, definition lists; and rows of tables that no table is around.
 
 `split_blocks` works on the source, where the edges of tags, templates and links are still seen; `keep_bars` behind the
 cut, where what is left of a table is seen.
@@ -10,8 +10,24 @@ from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS, PROTOCOLS
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
 
 # Looked for first, since few pages have any.
-_SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM])\b")
+_SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM]|[tT][aA][bB][bB][eE][rR])\b")
 _SOME_TERM = re.compile(r";(?<=[\n*#:];)")
+_SOME_BAR = re.compile(r"\n[|!]")
+_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
+# The beginning and the end of what has lines of its own, and what stands between these. Tabs have names, which are no
+# text.
+_LINES = [
+    tuple(re.compile(pattern, re.IGNORECASE | re.ASCII) for pattern in patterns)
+    for patterns in (
+        (r"<poem\b", r"</poem\s*>", r"\n[ :]*"),
+        (
+            r"<tabber\b",
+            r"</tabber\s*>",
+            r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
+        ),
+    )
+]
+_TERM = re.compile(r";(?<=[\n*#:];)")
 _SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
 _POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
@@ -31,19 +47,20 @@ _NO_TEXT = f"{GONE}{CUT} \t"
 
 
 def split_blocks(text: str) -> str:
-    """The source with headings in tags as headings, and with the lines of poems and the terms of lists apart."""
+    """The source with headings in tags as headings, and with the lines of poems, tabs and the terms of lists apart."""
     if _SOME_TAG.search(text):
         text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
-        text = _break_poems(text)
+        for patterns in _LINES:
+            text = _break_lines(text, *patterns)
     return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
 
 
-def _break_poems(text: str) -> str:
-    """The lines of a poem stay lines."""
+def _break_lines(text: str, begins: re.Pattern[str], ends: re.Pattern[str], between: re.Pattern[str]) -> str:
+    """The lines of a poem, or the tabs of a box, stay lines."""
     pieces: list[str] = []
     position = 0
-    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
-        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
+    while (first := begins.search(text, position)) and (last := ends.search(text, first.end())):
+        pieces += text[position : first.start()], between.sub(BREAK, text[first.start() : last.start()])
         position = last.start()
     return "".join((*pieces, text[position:])) if pieces else text
 

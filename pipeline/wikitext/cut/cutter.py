@@ -9,19 +9,19 @@ from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
 from pipeline.wikitext.cut.hidden import Elements
 from pipeline.wikitext.cut.preprocessor import preprocess
 from pipeline.wikitext.cut.regions import Region, count_drops, outermost, pieces
-from pipeline.wikitext.cut.tokens import Tokens
+from pipeline.wikitext.cut.tokens import END_TAGS, Tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
-from pipeline.wikitext.templates.losses import Losses, count_loss
+from pipeline.wikitext.templates.losses import Losses, count_loss, count_tags
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 _KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
 _LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _EMPTY_TAGS = ("br", "hr", "wbr")
+_BEHIND_NAME = ("", " ", "\n", "\t", "/")  # of a tag
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
@@ -56,12 +56,16 @@ def cut(
 def _cut_once(
     text: str, wanted: Tokens, templates: TemplateTable | None, drops: Counter[str], losses: Losses
 ) -> str:
-    regions = _Cutter(text, wanted, templates).run()
+    cutter = _Cutter(text, wanted, templates)
+    regions = cutter.run()
     for region in regions:
         if region.kind:
             count_drops(drops, text, region)
             if region.kind == "templates" and templates:
                 count_loss(losses, text, region.start, region.end, templates)
+    if cutter.unknown and templates:
+        drops["markup:unknown_tag"] = len(cutter.unknown)  # a second reading finds the same ones
+        losses.update(count_tags(text, cutter.unknown))
     return "".join(pieces(text, regions, 0, len(text)))
 
 
@@ -82,6 +86,7 @@ class _Cutter:
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
         self.unseen = 0  # open tables, files and templates of which a reader sees nothing
         self.elements = Elements(text)
+        self.unknown: list[tuple[str, int]] = []  # the names and places of tags that are text
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -265,13 +270,15 @@ class _Cutter:
             elif not empty:
                 self.push(_Open("tables", start, end))
         else:
+            if not slash and not self.unseen and attributes[:1] in _BEHIND_NAME:
+                self.unknown.append((name, start))
             return start + 1
         return end
 
     def content_tag(self, name: str, start: int, end: int, *, closing: bool, empty: bool) -> int:
         last = None
         if not closing and not empty and name not in self.endless:
-            last = _END_TAGS[name].search(self.text, end)
+            last = END_TAGS[name].search(self.text, end)
             if last is None:
                 self.endless.add(name)
         if last is None:

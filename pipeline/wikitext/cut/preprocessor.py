@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from pipeline.mediawiki.tags import KINDS
+from pipeline.wikitext.cut.tokens import END_TAGS
 
 _WITH_CONTENT = "includeonly"  # without an end tag the rest of the page goes
 _TAGS = (_WITH_CONTENT, "noinclude", "onlyinclude", "translate", "tvar")
@@ -18,9 +19,7 @@ _TOKEN = re.compile(
     rf"<(?:!--|(?P<slash>/?)(?P<name>{'|'.join((*_TAGS, *sorted(_LITERAL)))})(?![\w-])[^<>]*>|(?P<short>/>))",
     re.IGNORECASE | re.ASCII,
 )
-_ENDS = {
-    name: re.compile(rf"</{name}\s*>|\Z", re.IGNORECASE | re.ASCII) for name in (_WITH_CONTENT, *_LITERAL)
-} | {"": re.compile(r"-->|\Z")}
+_ENDS = {"": re.compile("-->"), **{name: END_TAGS[name] for name in (_WITH_CONTENT, *_LITERAL)}}
 
 
 def preprocess(text: str, drops: Counter[str]) -> str:
@@ -36,9 +35,10 @@ def preprocess(text: str, drops: Counter[str]) -> str:
         name = (token["name"] or "").lower()
         opens = not (token["slash"] or token["short"] or token[0].endswith("/>"))
         if opens and name in _ENDS and name not in endless:
-            end = _ENDS[name].search(text, position)
-            if end and (end[0] or name in ("", _WITH_CONTENT)):
+            if end := _ENDS[name].search(text, position):
                 position = end.end()
+            elif name in ("", _WITH_CONTENT):
+                position = len(text)
             else:
                 endless.add(name)
         if name in _TAGS or (token["short"] and in_variable):

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pipeline.mediawiki.tags import KINDS
+
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
@@ -13,6 +15,10 @@ _TOKENS = r"""<!--
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
 _LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
+
+
+# The end tags of what has no wikitext in it, by name.
+END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 
 
 class Tokens(NamedTuple):

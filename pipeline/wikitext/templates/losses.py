@@ -1,7 +1,7 @@
-"""The losses by templates without a rule, by their names."""
+"""The losses by templates without a rule, by their names; and the tags that the project does not know."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import add
 from typing import NamedTuple
 
@@ -39,6 +39,15 @@ def count_loss(losses: Losses, text: str, start: int, end: int, templates: Templ
     words = sum(1 for _ in _WORD.finditer(source))
     example = " ".join(text[start : min(end, start + 2 * _EXAMPLE)].split())[:_EXAMPLE]
     add_losses(losses, {name: Loss(1, words, source.count("[["), example)})
+
+
+def count_tags(text: str, tags: Iterable[tuple[str, int]]) -> Losses:
+    """The tags that the project does not know, by their names in angle brackets; their words are shown as they are."""
+    found: Losses = {}
+    for name, start in tags:
+        example = " ".join(text[start : start + 2 * _EXAMPLE].split())[:_EXAMPLE]
+        add_losses(found, {f"<{name}>": Loss(1, 0, 0, example)})
+    return found
 
 
 def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:

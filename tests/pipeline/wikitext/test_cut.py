@@ -130,3 +130,53 @@ def test_hidden_elements_and_their_links_are_counted() -> None:
     extraction = extract(source, SITES["en"])
     assert (extraction.targets, extraction.drops) == (["F"], {"hidden:cut": 2, "links:in_hidden": 2})
     assert shown("<i hidden>a</i>b", profile="paper") == [("", "ab", [])]
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        # Translate
+        ("<languages />\n<translate>\nThe <tvar|1>[[Gull]]</> flies.\n</translate>", ["The Gull flies."]),
+        # tabs show their text without their names
+        (
+            "a\n<tabber>\nOne=First [[tab]].\n|-|\nTwo=Second.\n</tabber>\nb",
+            ["a", "First tab.", "Second.", "b"],
+        ),
+        ("<tabber>\n|-|One=\n* a\n* b\n|-|Two=\nc\n</tabber>", ["a", "b", "c"]),
+        ("<TABBER>One=a|-|b [[C|d=e]]</Tabber>f", ["a", "b d=e", "f"]),
+        ("<tabber>\nOne=\n{|\n|-\n| x\n|}\nText.\n|-|Two={{box|a=b}}c\n</tabber>", ["Text.", "c"]),
+        ("<tabber>a", ["a"]),
+        ('<tabs><tab name="One">a [[B]]</tab><tab name="Two">c</tab></tabs>d', ["a B", "c", "d"]),
+        # text
+        ("a <spoiler>b ''c''</spoiler> <tooltip text=x>d</tooltip>", ["a b c d"]),
+        # no text
+        ('<youtube width="300">abc123</youtube>a', ["a"]),
+        ("<infobox>\n<title source=n><default>Box</default></title>\n<data source=h/>\n</infobox>\na", ["a"]),
+        ('<pages index="Book.djvu" from=1 to=2 />\na', ["a"]),
+        ("a\n<dpl>\ncategory=B\nmode=ordered\n</dpl>\nc", ["a", "c"]),
+        ("<ask>[[Category:City]]</ask>a", ["a"]),
+        ('<quiz display=simple>\n{Who?\n|type="()"}\n+ I.\n- You.\n</quiz>\na', ["a"]),
+        ("<poll>\nWho?\nI\nYou\n</poll>\na", ["a"]),
+        ("<embedvideo service=x>[[a]]</embedvideo>b", ["b"]),
+        ("<html><script>a [[b]]</script></html>c", ["c"]),
+        # switches
+        ("__NOWYSIWYG__ a __NOFACTBOX__ __SHOWFACTBOX__ __NORICHEDIT__ b", ["a b"]),
+        ("a __nowysiwyg__ __WYSIWYG__", ["a __nowysiwyg__ __WYSIWYG__"]),
+    ],
+)
+def test_extensions_show_text_where_they_have_some(source: str, wanted: list[str]) -> None:
+    assert [text for _, text, _ in shown(source)] == wanted
+
+
+def test_tags_that_are_not_known_stay_and_are_counted_by_name() -> None:
+    source = "a <aside class=x>b [[C]]</aside> <Aside/> {{nowrap|<gauge>d</gauge>}} {{no|<hid>}} <nowiki><f></nowiki>"
+    extraction = extract(
+        f"{source} <john@x.org> 1 <2 <i>g</i> <!-- <k> --> <b title={{{{l}}}}>m</b>", SITES["en"]
+    )
+    assert extraction.texts[0].startswith("a <aside class=x>b C</aside> <Aside/> <gauge>d</gauge>")
+    assert extraction.targets == ["C"]
+    assert extraction.drops["markup:unknown_tag"] == 3
+    tags = {name: loss for name, loss in extraction.losses.items() if name.startswith("<")}
+    assert {name: loss.uses for name, loss in tags.items()} == {"<aside>": 2, "<gauge>": 1}
+    assert tags["<aside>"].example.startswith("<aside class=x>b [[C]]</aside>")
+    assert "markup:unknown_tag" not in extract(source, SITES["en"], profile="paper").drops

@@ -445,6 +445,10 @@ POISON = {
     "hidden elements around an open link": "<i hidden>" * 50_000 + "[[" + "</i>" * 50_000,
     "hidden elements around comments": "<i hidden><!--" * 50_000,
     "styles": "<i " + "style display:none = " * 30_000 + ">" + "<i style='" + "display:" * 50_000 + "'>",
+    "open tabs": "<tabber>" * 100_000 + "|-|" * 100_000,
+    "tabs": ("<tabber>" + "a" * 199 + "|-|" * 500 + "</tabber>") * 200,
+    "unknown tags": "<aside>" * 100_000,
+    "properties": "[[" + "a::" * 200_000 + "b]]",
     "tags of other pages": "<noinclude>" * 100_000 + "<includeonly>",
     "literal tags before those of other pages": "<nowiki>" * 100_000
     + "<pre><math>" * 50_000

@@ -167,3 +167,27 @@ def test_prefixes_of_other_wikis_are_wikimedias(
     found, shown = read(source, site)
     assert [title for _, title in found] == links
     assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "links", "text"),
+    [
+        (wiki("en", "towns", OWN), "in [[located in::Farland]].", [("Farland", "Farland")], "in Farland."),
+        (wiki("en", "towns", OWN), "[[has mayor::anna Bay|Anna]]s", [("Annas", "Anna Bay")], "Annas"),
+        (wiki("en", "towns", OWN), "[[a::b::Farland#x]]", [("Farland#x", "Farland")], "Farland#x"),
+        (wiki("en", "towns", OWN), "[[population::1,000]] live", [("1,000", "1,000")], "1,000 live"),
+        (wiki("en", "towns", OWN), "a [[secret::Farland| ]] b", [], "a b"),
+        (
+            wiki("en", "towns", OWN),
+            "[[:located in::Farland]]",
+            [("located in::Farland", "Located in::Farland")],
+            "located in::Farland",
+        ),
+        (wiki("de", "orte", OWN), "[[Liegt in::Land|im Land]]", [("im Land", "Land")], "im Land"),
+        (wiki("en", "enwiki", OWN), "[[std::string]]", [("std::string", "Std::string")], "std::string"),
+    ],
+)
+def test_values_of_properties_are_links_to_them(
+    site: SiteInfo, source: str, links: list[tuple[str, str]], text: str
+) -> None:
+    assert read(source, site) == (links, text)
