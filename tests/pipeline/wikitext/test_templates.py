@@ -252,3 +252,26 @@ def test_no_arguments_raise_anything(name: str, arguments: list[str], behind: st
     for paragraph in extract(source, site()).paragraphs:
         assert paragraph.text == paragraph.text.strip()
         assert all(0 <= link.start < link.end <= len(paragraph.text) for link in paragraph.links)
+
+
+@pytest.mark.parametrize(
+    ("language", "namespace", "source", "text"),
+    [
+        ("de", "Vorlage", "{{Vorlage:nowrap|a [[b]]}} c", "a b c"),
+        ("de", "Vorlage", "{{vorlage: Nowrap |a}}{{Template:nbsp}}{{Vorlage:Unbekannt|b}}c", "a c"),
+        ("fr", "Modèle", "{{Modèle:nowrap|a}} {{modèle:Lang|de|b}}", "a b"),
+        ("fr", "Modèle", "{{MODÈLE:nowrap|a}}", "a"),
+        ("ru", "Шаблон", "{{Шаблон:nowrap|а}} {{шаблон_:_nowrap|б}}", "а б"),
+        ("ja", "Template", "{{テンプレート:nowrap|あ}}{{Template:nowrap|い}}", "あい"),
+        ("es", "Plantilla", "{{Plantilla:nowrap|a}}", "a"),
+        ("zh", "Template", "{{模板:nowrap|甲}}{{樣板:nowrap|乙}}", "甲乙"),
+        ("uk", "Шаблон", "{{Шаблон:nowrap|а}}", "а"),
+        ("en", "Template", "a {{Vorlage:nowrap|b}} {{User:nowrap|c}}", "a"),
+    ],
+)
+def test_the_namespace_of_templates_has_the_wikis_name(
+    language: str, namespace: str, source: str, text: str
+) -> None:
+    found = extract(source, SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (10, namespace))))
+    assert " ".join(found.texts) == text
+    assert not [name for name in found.losses if "nowrap" in name and language != "en"]
