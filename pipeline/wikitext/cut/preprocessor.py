@@ -20,10 +20,16 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _ENDS = {"": re.compile("-->"), **{name: END_TAGS[name] for name in (_WITH_CONTENT, *_LITERAL)}}
+_TABLE = re.compile(r"^([ \t:*#;]*+)\{\{(\(!|!\))\}\}", re.MULTILINE)
 
 
 def preprocess(text: str, drops: Counter[str]) -> str:
-    """The page without these tags, and without what is for other pages alone; time is linear in the text."""
+    """The page without these tags, and without what is for other pages alone; time is linear in the text.
+
+    A table whose marks are written as templates gets them.
+    """
+    if "{{(!}}" in text or "{{!)}}" in text:
+        text = _TABLE.sub(lambda mark: f"{mark[1]}{{|" if mark[2] == "(!" else f"{mark[1]}|}}", text)
     if not _SOME.search(text):
         return text
     kept: list[str] = []

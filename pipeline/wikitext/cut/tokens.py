@@ -14,7 +14,7 @@ _TOKENS = r"""<!--
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
-_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
+_LINKS = r" | \[(?:https?:)?//(?:\[[0-9A-Fa-f:.]{2,64}\])?[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 
 
 # The end tags of what has no wikitext in it, by name.

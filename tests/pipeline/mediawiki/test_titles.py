@@ -35,6 +35,7 @@ WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
         ("100%", "100%", ""),
         ("AT&amp;T", "AT&T", ""),
         ("A&#66;&#x43;", "ABC", ""),
+        ("A&#000000066;&#x00000043;", "ABC", ""),
         ("A&nbsp;B", "A B", ""),
         ("A\u00a0\u2003B", "A B", ""),
         ("\u200eRock\u200f", "Rock", ""),

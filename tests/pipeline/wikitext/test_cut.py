@@ -180,3 +180,18 @@ def test_tags_that_are_not_known_stay_and_are_counted_by_name() -> None:
     assert {name: loss.uses for name, loss in tags.items()} == {"<aside>": 2, "<gauge>": 1}
     assert tags["<aside>"].example.startswith("<aside class=x>b [[C]]</aside>")
     assert "markup:unknown_tag" not in extract(source, SITES["en"], profile="paper").drops
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("{{(!}} class=x\n{{!}} a [[B]]\n{{!-}}\n{{!}} c\n{{!)}}\nd", ["d"]),
+        (":{{(!}}\n{{!}} a\n{{!)}}b", ["b"]),
+        ("{{(!}}\n{{!}} a\n|}\nb", ["b"]),
+        ("{|\n{{!}} a\n{{!)}}\nb", ["b"]),
+        ("{{box|\n{{(!}}\n{{!}} a\n{{!)}}}}b", ["b"]),
+        ("a {{(!}} b {{!)}}", ["a {| b |}"]),
+    ],
+)
+def test_tables_in_templates_of_their_marks(source: str, wanted: list[str]) -> None:
+    assert [text for _, text, _ in shown(source)] == wanted

@@ -449,6 +449,9 @@ POISON = {
     "tabs": ("<tabber>" + "a" * 199 + "|-|" * 500 + "</tabber>") * 200,
     "unknown tags": "<aside>" * 100_000,
     "properties": "[[" + "a::" * 200_000 + "b]]",
+    "long references": "&#" + "0" * 500_000 + "&#000" * 100_000,
+    "hosts in brackets": "[http://[" * 50_000 + "[http://[::1]" * 50_000,
+    "marks of tables": "{{(!}}\n" * 50_000 + "{{!)}}" * 50_000,
     "tags of other pages": "<noinclude>" * 100_000 + "<includeonly>",
     "literal tags before those of other pages": "<nowiki>" * 100_000
     + "<pre><math>" * 50_000

@@ -73,3 +73,18 @@ def test_each_of_them_goes(character: str) -> None:
     assert read(source) == (["ab de"], [("de", "C")])
     assert read(f"a{character}b", profile="paper") == ([f"a{character}b"], [])
     assert read(f"== {character} ==\nb")[0] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("&#x0000041;&#x00000000042;&#0000067;", "ABC"),
+        (f"&#{'0' * 6000}65;&#x{'0' * 6000}42;", "AB"),
+        ("&#x1F600;&#128512;", "😀😀"),
+        ("a&#00032;b&#x000A0;c", "a b c"),
+        ("&#0000000000; &#x110000; &#99999999999; &#x0;", "&#0000000000; &#x110000; &#99999999999; &#x0;"),
+        ("[[A|&#000000066;]]", "B"),
+    ],
+)
+def test_numeric_references_of_any_length(source: str, text: str) -> None:
+    assert read(source)[0] == [text]

@@ -191,3 +191,19 @@ def test_values_of_properties_are_links_to_them(
     site: SiteInfo, source: str, links: list[tuple[str, str]], text: str
 ) -> None:
     assert read(source, site) == (links, text)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("See [http://[2001:db8::1]/index.html the page].", "See the page."),
+        ("[//[::1]:80 a] [https://[2001:DB8::ff00:42:8329] ''b''] c", "a b c"),
+        ("[http://[::ffff:192.0.2.1]/x] a", "a"),
+        ("[[File:A.jpg|thumb|b [http://[::1]/ c]]]d", "d"),
+        ("[http://[::1 a]", "[http://[::1 a]"),
+        ("http://[::1]/ a", "http://[::1]/ a"),
+        ("[http://[xyz]/ a]", "[http://[xyz]/ a]"),
+    ],
+)
+def test_addresses_with_a_host_in_brackets(source: str, text: str) -> None:
+    assert read(source, ENGLISH) == ([], text)
