@@ -74,7 +74,7 @@ TEMPLATES = _table(
     (
         "template",
         pa.string(),
-        "name of a template whose text in running text was lost, its first letter small; or `<name>` of a tag that is "
+        "name of a template whose text in running text was lost, without the namespace; or `<name>` of a tag that is "
         "not known, which stays in the text; one row a block of pages",
     ),
     ("uses", pa.int64(), "how often it stood there"),

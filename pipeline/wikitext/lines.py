@@ -17,7 +17,7 @@ _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
 _QUOTES = re.compile("'{2,}")
 _MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
-_STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+_STRAY_BRACKETS = re.compile(r"(?:\[\[+|\]\]+|\{\{+|\}\}+)([.,;:!?)，。、；：）]?)")
 _TWO_BRACKETS = ("[[", "]]", "{{", "}}")
 # The switches of MediaWiki that work in small letters, too.
 _ANY_CASE = {
@@ -115,7 +115,7 @@ def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
     """
     text = text.replace(CUT, "").replace(GONE, "")
     if holds(text, _TWO_BRACKETS):
-        text, stray = _STRAY_BRACKETS.subn(" ", text)
+        text, stray = _STRAY_BRACKETS.subn(lambda found: found[1] or " ", text)
         drops["markup:stray_brackets"] += stray
     if "__" in text:
         text = _MAGIC_WORD.sub(_switch, text)

@@ -20,7 +20,7 @@ from pipeline.mediawiki.languages import (
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
-from pipeline.wikitext.cut import tokens
+from pipeline.wikitext.cut import IMAGE_OPTION, tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
 
@@ -43,12 +43,6 @@ _ADDRESS_TARGET = re.compile(rf"\s*{PROTOCOLS}")
 _LINE_MARKS = ("*", "#", ":", ";", "=", "|", "!", " ")  # what a link shows begins no list
 ADDRESS = "address"  # instead of a reason: the brackets are those of a link to an address
 _WITHOUT_TEXT = ("category", "file", "interlanguage")
-_IMAGE_OPTION = re.compile(
-    r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
-    r"|text-top|middle|bottom|text-bottom|\d*(?:x\d+)?\s*px|(?:alt|link|page|class|lang|thumb|thumbtime)\s*=.*"
-    r"|mini|miniatur|gerahmt|rahmenlos|hochkant.*|links|rechts|zentriert|vignette|gauche|droite|centré|cadre)?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def read_target(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str]:
@@ -178,4 +172,4 @@ def link_rules(site: SiteInfo, profile: str, dumped: DumpTemplates | None = None
 def caption(label: str) -> str:
     """The caption of an image: what comes after the last bar, unless that is an option such as "thumb"."""
     text = label.rpartition("|")[2]
-    return "" if _IMAGE_OPTION.fullmatch(text) else text
+    return "" if IMAGE_OPTION.fullmatch(text) else text

@@ -9,6 +9,6 @@ regions       the stretches that it replaces, and what they drop
 """
 
 from pipeline.wikitext.cut.cutter import cut
-from pipeline.wikitext.cut.tokens import tokens
+from pipeline.wikitext.cut.tokens import IMAGE_OPTION, tokens
 
-__all__ = ["cut", "tokens"]
+__all__ = ["IMAGE_OPTION", "cut", "tokens"]

@@ -9,8 +9,8 @@ from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
 from pipeline.wikitext.cut.hidden import Elements
 from pipeline.wikitext.cut.preprocessor import preprocess
 from pipeline.wikitext.cut.regions import Region, count_drops, outermost, pieces
-from pipeline.wikitext.cut.tokens import END_TAGS, Tokens
-from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
+from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Tokens
+from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, FILE, GONE, protect, without_controls
 from pipeline.wikitext.templates.losses import Losses, count_loss, count_tags
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
@@ -105,8 +105,8 @@ class _Cutter:
             elif left.kind == "tables" and self.text[left.start] != "<":
                 self.regions.append(Region(left.start, left.end, f"{GONE}\n|-", ""))
             elif left.kind == "files" and left.start >= covered:
-                line_end = self.text.find("\n", left.start)
-                covered = line_end if line_end >= 0 else len(self.text)
+                name = UNCLOSED_FILE.match(self.text, left.start)
+                covered = name.end() if name else left.end
                 self.regions.append(Region(left.start, covered, GONE, "markup:unclosed_file"))
 
     def step(self, match: re.Match[str]) -> int:
@@ -213,7 +213,8 @@ class _Cutter:
         if self.stack and self.stack[-1].kind in ("links", "files"):
             opened = self.pop()
             if opened.kind == "files":
-                self.cut(opened.start, end, GONE, "files")
+                fills_label = self.text[opened.start - 1] == "|" and self.text.startswith("]]", end)
+                self.cut(opened.start, end, FILE if fills_label else GONE, "files")
 
     def close_braces(self, start: int, end: int) -> None:
         """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""
@@ -225,7 +226,8 @@ class _Cutter:
             if opened.end - width - opened.start >= 2:
                 self.push(_Open("templates", opened.start, opened.end - width))
         if end - start >= 2:
-            self.regions.append(Region(start, end, " ", "markup:stray_braces"))
+            before_point = self.text[end : end + 1] in tuple(".,;:!?)")
+            self.regions.append(Region(start, end, CUT if before_point else " ", "markup:stray_braces"))
 
     def comment(self, start: int) -> int:
         """A comment goes; comments that fill a line take it along, as in MediaWiki."""

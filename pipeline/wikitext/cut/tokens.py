@@ -15,8 +15,18 @@ _TOKENS = r"""<!--
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
 _LINKS = r" | \[(?:https?:)?//(?:\[[0-9A-Fa-f:.]{2,64}\])?[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
-
-
+_OPTION = (
+    r"\s*+(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
+    r"|text-top|middle|bottom|text-bottom|\d*(?:x\d+)?\s*px|(?:alt|link|page|class|lang|thumb|thumbtime)\s*=.*"
+    r"|mini|miniatur|gerahmt|rahmenlos|hochkant.*|links|rechts|zentriert|vignette|gauche|droite|centré|cadre)?\s*"
+)
+IMAGE_OPTION = re.compile(_OPTION, re.IGNORECASE | re.DOTALL)
+# What no reader sees of a file link that never ends: its name, and all between bars; its line if it has no name.
+UNCLOSED_FILE = re.compile(
+    r"\[\[[^\[\]|\n]{1,300}?\.[a-z]{3,4}(?![\w.])[ _]*"
+    rf"(?:\|[^|\[\]\n]*+(?=\|))*+(?:\|{_OPTION}(?=\n|\Z)|\|)?|[^\n]*",
+    re.IGNORECASE,
+)
 # The end tags of what has no wikitext in it, by name.
 END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipeline.wikitext.lines import without_quotes
 from pipeline.wikitext.link_rules import ADDRESS, LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, FILE, GONE, OPEN, protect
 
 _LINK = re.compile(r"([^\[\]|\n]*)(?:\|(.*?))?\]\]", re.DOTALL)
 _AROUND = re.compile(r"([^\[\]|\n]+)\|")
@@ -59,6 +59,8 @@ class _Reader:
             label, rest = f"{label}]", rest[1:]
             rest = rest if rest.startswith("]]") else rest.removeprefix("]")
         target, reason, shown = self.rules.resolve(link[1])
+        if label and is_file(label):
+            target, reason, shown = "", reason or "around_link", GONE
         if reason == ADDRESS:
             self.parts += protect("["), f"[{piece[: link.end() - 2]}]", protect("]")
         elif target and label != "":
@@ -110,6 +112,11 @@ class _Reader:
 def is_template(label: str) -> bool:
     """Return whether a label is only a template, in whose place the title is shown."""
     return GONE in label and not label.strip(f"{GONE}{CUT} \n")
+
+
+def is_file(label: str) -> bool:
+    """Return whether a label is only a file: MediaWiki makes no link around one."""
+    return FILE in label and is_template(label)
 
 
 def plain_label(label: str) -> str:

@@ -38,7 +38,7 @@ def count_loss(losses: Losses, text: str, start: int, end: int, templates: Templ
     source = text[raw.end() : min(end, start + _MOST_COUNTED)]
     words = sum(1 for _ in _WORD.finditer(source))
     example = " ".join(text[start : min(end, start + 2 * _EXAMPLE)].split())[:_EXAMPLE]
-    add_losses(losses, {name: Loss(1, words, source.count("[["), example)})
+    add_losses(losses, {name[0].upper() + name[1:]: Loss(1, words, source.count("[["), example)})
 
 
 def count_tags(text: str, tags: Iterable[tuple[str, int]]) -> Losses:

@@ -179,11 +179,24 @@ def test_the_papers_profile_shows_no_template() -> None:
     assert text_of("a {{nowrap|b}}, ({{IPA|c}}) d{{endash}}e", profile="paper") == "a , () de"
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("{{eB1911|x}}", "EB1911"),
+        ("{{EB1911}}", "EB1911"),
+        ("{{xXe cycle}}", "XXe cycle"),
+        ("{{é_t}}", "É t"),
+    ],
+)
+def test_losses_have_the_titles_of_their_pages(source: str, name: str) -> None:
+    assert [*extract(f"a {source} b", site("fr")).losses] == [name]
+
+
 def test_losses_are_counted_by_name() -> None:
     source = (
         "{{Infobox x|a=b}}\na {{Foo bar|[[B]] c}} d{{foo_bar|e}}.{{cn}} {{nowrap|f}}\n* {{cite book|title=g}}"
     )
-    assert extract(source, site()).losses == {"foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
+    assert extract(source, site()).losses == {"Foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
 
 
 def test_forty_deep_is_shown_and_deeper_is_not() -> None:
@@ -274,4 +287,4 @@ def test_the_namespace_of_templates_has_the_wikis_name(
 ) -> None:
     found = extract(source, SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (10, namespace))))
     assert " ".join(found.texts) == text
-    assert not [name for name in found.losses if "nowrap" in name and language != "en"]
+    assert not [name for name in found.losses if "owrap" in name and language != "en"]
