@@ -49,6 +49,8 @@ NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
 WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
 
+PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
+
 DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(read_table("disambiguation")["templates"])
 
 _prefixes = read_table("interwiki")
@@ -90,26 +92,34 @@ def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
     return aliases
 
 
-def is_wikimedia(language: str, dbname: str) -> bool:
-    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is.
-
-    An own wiki may be called "mywiki", too, so the code in the name must be that of its language.
-    """
-    codes = [
-        dbname.removesuffix(family).replace("_", "-")
-        for family in WIKIMEDIA["families"]
-        if dbname.endswith(family)
-    ]
-    in_language = any(
-        code in LANGUAGE_CODES and base_language(code) == base_language(language) for code in codes
+def pronunciation_words(language: str) -> frozenset[str]:
+    """The words that stand beside a pronunciation and go with it, in lower case."""
+    return frozenset(
+        word for key in ("any", base_language(language)) for word in PRONUNCIATION_WORDS.get(key, ())
     )
-    return not dbname or in_language or dbname in WIKIMEDIA["names"]
 
 
-def foreign_host(base: str) -> str:
-    """The host of a wiki's main page, which names an old dump's wiki; "" for Wikimedia's."""
+def _code_of(dbname: str) -> str:
+    """The code of a wiki's language in the name of its database; "" where it has none that Wikimedia has."""
+    codes = [dbname.removesuffix(family) for family in WIKIMEDIA["families"] if dbname.endswith(family)]
+    return next((code for code in codes if code.replace("_", "-") in LANGUAGE_CODES), "")
+
+
+def is_wikimedia(dbname: str) -> bool:
+    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is."""
+    return not dbname or bool(_code_of(dbname)) or dbname in WIKIMEDIA["names"]
+
+
+def database_name(language: str, dbname: str, base: str) -> str:
+    """The name by which a dump's wiki is known: its database's, or its host's where that tells less.
+
+    An old dump names no database, and a wiki of one's own may have one called "mywiki", as the Burmese Wikipedia has.
+    """
     host = urlsplit(base).hostname or ""
-    return "" if any(f".{host}".endswith(f".{domain}") for domain in WIKIMEDIA["domains"]) else host
+    is_foreign = not any(f".{host}".endswith(f".{domain}") for domain in WIKIMEDIA["domains"])
+    code = _code_of(dbname)
+    is_another = bool(code) and base_language(code) != base_language(language)
+    return host if host and is_foreign and (not dbname or is_another) else dbname
 
 
 def own_prefixes(language: str, dbname: str) -> frozenset[str]:

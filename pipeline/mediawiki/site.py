@@ -54,7 +54,7 @@ class SiteInfo:
     @cached_property
     def is_wikimedia(self) -> bool:
         """Whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
-        return is_wikimedia(self.language, self.dbname)
+        return is_wikimedia(self.dbname)
 
     @cached_property
     def language_prefixes(self) -> frozenset[str]:

@@ -14,14 +14,14 @@ from pipeline.wikitext.lines import clean, split_lines
 from pipeline.wikitext.link_rules import link_rules
 from pipeline.wikitext.links import mark_links
 from pipeline.wikitext.paragraphs import Extraction, read_lines
-from pipeline.wikitext.placeholders import GONE
+from pipeline.wikitext.placeholders import GONE, KIND
 from pipeline.wikitext.scripts import choose_variants
 from pipeline.wikitext.templates.table import DumpTemplates
 
 PROFILES = ("fixed", "paper")
-_NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
+_NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*")
 # Punctuation behind it may end the line before.
-_NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]|\.\s)")
+_NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*+(?![,)，、）،]|\.\s)")
 
 
 def extract(
@@ -45,5 +45,6 @@ def extract(
     sources, kinds = split_lines(marked, rules)
     lines = "\n".join(sources)
     if rules.templates:
-        lines = close_holes(lines, rules.templates.lead_in, drops, unspaced=not rules.line_joint)
+        lead_in = rules.templates.lead_in
+        lines = close_holes(lines, lead_in, drops, lead_in | rules.spoken, unspaced=not rules.line_joint)
     return read_lines(clean(lines, drops, paper=rules.paper), kinds, targets, drops)._replace(losses=losses)

@@ -16,6 +16,7 @@ from pipeline.mediawiki.languages import (
     base_language,
     link_prefix,
     link_trail,
+    pronunciation_words,
 )
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
@@ -97,6 +98,7 @@ class LinkRules:
         self.templates = (
             None if self.paper else TemplateTable(site.language, dumped, site.spellings(TEMPLATE))
         )
+        self.spoken = pronunciation_words(site.language)
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"

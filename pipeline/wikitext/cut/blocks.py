@@ -7,7 +7,7 @@ cut, where what is left of a table is seen.
 import re
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS, PROTOCOLS
-from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
+from pipeline.wikitext.placeholders import BREAK, CUT, GONE, KIND, protect
 
 # Looked for first, since few pages have any.
 _SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM]|[tT][aA][bB][bB][eE][rR])\b")
@@ -43,7 +43,7 @@ _TERM_TOKENS = re.compile(
 )
 _TAGS = (INLINE_TAGS | BLOCK_TAGS | KINDS.keys()) - {"br", "hr", "wbr"}
 _ROW_MARKS = ("|-", "|+", "|}")
-_NO_TEXT = f"{GONE}{CUT} \t"
+_NO_TEXT = f"{GONE}{KIND}{CUT} \t"
 
 
 def split_blocks(text: str) -> str:

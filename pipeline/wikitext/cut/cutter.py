@@ -1,27 +1,23 @@
-"""The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time."""
+"""Reads a page from mark to mark, and says which stretches of it are replaced by what."""
 
 import re
-from collections import Counter
 from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
-from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
 from pipeline.wikitext.cut.hidden import Elements
-from pipeline.wikitext.cut.preprocessor import preprocess
-from pipeline.wikitext.cut.regions import Region, count_drops, outermost, pieces
+from pipeline.wikitext.cut.regions import Region, outermost, pieces
 from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Tokens
-from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, FILE, GONE, protect, without_controls
-from pipeline.wikitext.templates.losses import Losses, count_loss, count_tags
+from pipeline.wikitext.placeholders import BREAK, CUT, FILE, FORMULA, GONE, SPOKEN, protect
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
-_LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _EMPTY_TAGS = ("br", "hr", "wbr")
 _BEHIND_NAME = ("", " ", "\n", "\t", "/")  # of a tag
+_SPOKEN = ("ipa", "audio", "respell")  # names of templates of pronunciations begin so
+_RECORDINGS = (".wav", ".ogg", ".oga", ".ogv", ".mp3", ".flac", ".opus", ".webm", ".mid")
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
@@ -34,47 +30,12 @@ class _Open(NamedTuple):
     rule: Rule | None = None  # of a template that shows text
 
 
-def cut(
-    text: str, wanted: Tokens, templates: TemplateTable | None = None
-) -> tuple[str, Counter[str], Losses]:
-    """(text without comments, tables, references, file links and the like, drops by reason, what templates cost).
-
-    A template leaves the text that its rule shows, or nothing; without `templates` none shows any. Time is linear in
-    the text.
-    """
-    text = without_controls(text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    drops: Counter[str] = Counter()
-    losses: Losses = {}
-    text = split_blocks(preprocess(text, drops) if templates else text)
-    text = _cut_once(text, wanted, templates, drops, losses)
-    if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
-        text = _cut_once(text, wanted, templates, drops, losses)
-    return keep_bars(text).replace("<", ANGLE), drops, losses
-
-
-def _cut_once(
-    text: str, wanted: Tokens, templates: TemplateTable | None, drops: Counter[str], losses: Losses
-) -> str:
-    cutter = _Cutter(text, wanted, templates)
-    regions = cutter.run()
-    for region in regions:
-        if region.kind:
-            count_drops(drops, text, region)
-            if region.kind == "templates" and templates:
-                count_loss(losses, text, region.start, region.end, templates)
-    if cutter.unknown and templates:
-        drops["markup:unknown_tag"] = len(cutter.unknown)  # a second reading finds the same ones
-        losses.update(count_tags(text, cutter.unknown))
-    return "".join(pieces(text, regions, 0, len(text)))
-
-
 def _as_value(shown: str) -> str:
     """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
-class _Cutter:
+class Cutter:
     """One pass over a page: tokens in, regions out."""
 
     def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None) -> None:
@@ -168,11 +129,20 @@ class _Cutter:
             if inner := outermost(self.regions[first:]):
                 source = "".join(pieces(self.text, inner, start + 2, end - 2))
             shown = rule(Arguments(source))
-        if shown is None or len(shown) > 2 * (end - start) + _LONGER:
-            self.cut(start, end, GONE, "templates")
+        hole = GONE if self.depth["templates"] or not self.templates else self.hole(start)
+        is_recording = hole == SPOKEN and (shown or "").lower().endswith(_RECORDINGS)
+        if shown is None or is_recording or len(shown) > 2 * (end - start) + _LONGER:
+            self.cut(start, end, hole, "templates")
         else:
             # To the template around it neither is a mark.
             self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
+
+    def hole(self, start: int) -> str:
+        """The mark that the template at `start` leaves in running text where it shows nothing."""
+        name = _NAME.match(self.text, start + 2)
+        folded = self.templates.find(name.group())[0] if name and self.templates else ""
+        is_spoken = self.templates and (folded in self.templates.spoken or folded.lower().startswith(_SPOKEN))
+        return SPOKEN if is_spoken else GONE
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""
@@ -293,5 +263,7 @@ class _Cutter:
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
-            self.regions.append(Region(start, last.end(), CUT + GONE if inline else BREAK, KINDS[name]))
+            is_formula = KINDS[name] == "math" and self.templates and not self.depth["templates"]
+            mark = CUT + (FORMULA if is_formula else GONE) if inline else BREAK
+            self.regions.append(Region(start, last.end(), mark, KINDS[name]))
         return last.end()

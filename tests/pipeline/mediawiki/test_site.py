@@ -12,6 +12,7 @@ from pipeline.dump.pages import read_site_info
     [
         ("<dbname>enwiki</dbname><base>https://fork.example/wiki/Main</base>", True),
         ("<dbname>quaywiki</dbname><base>https://quay.example/wiki/Main</base>", False),
+        ("<dbname>mywiki</dbname><base>https://quay.example/wiki/Main</base>", False),
         ("<base>http://en.wikipedia.org/wiki/Main_Page</base>", True),
         ("<base>http://quay.example/wiki/Main</base>", False),
         ("", True),

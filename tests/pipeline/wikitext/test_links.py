@@ -152,7 +152,7 @@ OWN = {0: "", 6: "File", 10: "Template", 14: "Category", 110: "Forum"}
             "D: Das Ende C: Eins W:Z",
         ),
         (wiki("fr", "jeux", OWN), "[[fr:Abc|d]] [[Forum:X|y]] [[Category:Z]]", ["Fr:Abc"], "d y"),
-        (wiki("en", "mywiki", OWN), "[[ja:A|b]] [[wikt:c]]", ["Ja:A", "Wikt:c"], "b wikt:c"),
+        (wiki("en", "localhost", OWN), "[[ja:A|b]] [[wikt:c]]", ["Ja:A", "Wikt:c"], "b wikt:c"),
         (wiki("en", "x.example", OWN), "[[No: 6]]", ["No: 6"], "No: 6"),
         # Wikimedia's have them all.
         (wiki("my", "mywiki", OWN), "[[ja:A|b]] [[wikt:c|d]] f", [], "d f"),
