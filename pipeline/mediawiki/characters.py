@@ -9,8 +9,8 @@ BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\
 # the joiner without width, the byte order mark. The two that change how letters join (U+200C, U+200D) are text.
 DIRECTION_MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _UNSEEN = re.compile(f"[{DIRECTION_MARKS}\u00ad\u061c\u200b\u2060\ufeff]+")
-# Looked for one by one, which is fast but for U+2066 to U+2068; those have U+2069 behind them.
-_SIGNS_OF_UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2069\ufeff"
+# Looked for one by one, since that is fast; U+202C and U+2069 end what the marks around them begin.
+_SIGNS_OF_UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\u202c\u2060\u2069\ufeff"
 # A character reference such as ``&amp;`` or ``&#x3b1;``.
 REFERENCE = re.compile(r"&(?:#(?:[xX]0*+[0-9a-fA-F]{1,6}|0*+[0-9]{1,7})|[A-Za-z][A-Za-z0-9]{1,31});")
 # Half-open ranges of the code points that a reference may name: no controls, surrogates, noncharacters.

@@ -28,7 +28,9 @@ _LINK_TRAIL_WORDS: dict[str, str] = _links["trail_words"]
 REDIRECT_WORDS: dict[str, list[str]] = read_table("redirects")["words"]
 
 _switches = read_table("magic_words")
-_words = (*_switches["words"], *read_table("tags")["switches"])
+_tags = read_table("tags")
+_words = (*_switches["words"], *_tags["switches"])
+ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
@@ -92,45 +94,28 @@ def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
     return aliases
 
 
-def pronunciation_words(language: str) -> frozenset[str]:
-    """The words that stand beside a pronunciation and go with it, in lower case."""
-    return frozenset(
-        word for key in ("any", base_language(language)) for word in PRONUNCIATION_WORDS.get(key, ())
-    )
+def is_wikimedia(dbname: str, language: str = "") -> bool:
+    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is.
 
-
-def _code_of(dbname: str) -> str:
-    """The code of a wiki's language in the name of its database; "" where it has none that Wikimedia has."""
-    codes = [dbname.removesuffix(family) for family in WIKIMEDIA["families"] if dbname.endswith(family)]
-    return next((code for code in codes if code.replace("_", "-") in LANGUAGE_CODES), "")
-
-
-def is_wikimedia(dbname: str) -> bool:
-    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is."""
-    return not dbname or bool(_code_of(dbname)) or dbname in WIKIMEDIA["names"]
+    With a language, one in another language is none: a wiki of one's own may be called "mywiki", as is the Burmese one.
+    """
+    names = [dbname.removesuffix(family) for family in WIKIMEDIA["families"] if dbname.endswith(family)]
+    codes = LANGUAGE_CODES.intersection(name.replace("_", "-") for name in names)
+    in_language = any(not language or base_language(code) == base_language(language) for code in codes)
+    return not dbname or dbname in WIKIMEDIA["names"] or in_language
 
 
 def database_name(language: str, dbname: str, base: str) -> str:
-    """The name by which a dump's wiki is known: its database's, or its host's where that tells less.
-
-    An old dump names no database, and a wiki of one's own may have one called "mywiki", as the Burmese Wikipedia has.
-    """
+    """The name by which a dump's wiki is known: its database's; its main page's host if that is none of Wikimedia's."""
     host = urlsplit(base).hostname or ""
-    is_foreign = not any(f".{host}".endswith(f".{domain}") for domain in WIKIMEDIA["domains"])
-    code = _code_of(dbname)
-    is_another = bool(code) and base_language(code) != base_language(language)
-    return host if host and is_foreign and (not dbname or is_another) else dbname
+    is_foreign = host and ".".join(host.split(".")[-2:]) not in WIKIMEDIA["domains"]
+    return host if is_foreign and not (dbname and is_wikimedia(dbname, language)) else dbname
 
 
 def own_prefixes(language: str, dbname: str) -> frozenset[str]:
     """The interwiki prefixes by which a wiki means itself."""
     codes = {language.lower(), *OWN_PREFIXES.get(wiki_name(language, dbname), ())}
     return LANGUAGE_CODES.intersection(codes) | INTERWIKI_PREFIXES.intersection(codes)
-
-
-def redirect_words(language: str) -> list[str]:
-    """The words that begin a redirect beside the English one, in lower case, without "#"."""
-    return REDIRECT_WORDS.get(language.lower(), REDIRECT_WORDS.get(base_language(language), []))
 
 
 @cache

@@ -57,25 +57,20 @@ class SiteInfo:
         return is_wikimedia(self.dbname)
 
     @cached_property
-    def language_prefixes(self) -> frozenset[str]:
-        """The prefixes of links to the same page in other languages, in lower case."""
-        return LANGUAGE_CODES if self.is_wikimedia else frozenset()
-
-    @cached_property
-    def interwiki_prefixes(self) -> frozenset[str]:
-        """The prefixes of links to all other wikis, in lower case."""
-        return INTERWIKI_PREFIXES if self.is_wikimedia else frozenset()
+    def prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The prefixes of links to the same page in other languages, and those to all other wikis, in lower case."""
+        return (LANGUAGE_CODES, INTERWIKI_PREFIXES) if self.is_wikimedia else (frozenset(), frozenset())
 
     @cached_property
     def other_prefixes(self) -> frozenset[str]:
         """Return what stands before the colon of titles in other namespaces and wikis, in lower case."""
         names = {name for name, key in self._keys.items() if key}
-        return frozenset(names | self.language_prefixes | self.interwiki_prefixes)
+        return frozenset(names.union(*self.prefixes))
 
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
-        return own_prefixes(self.language, self.dbname) & (self.language_prefixes | self.interwiki_prefixes)
+        return own_prefixes(self.language, self.dbname) if self.is_wikimedia else frozenset()
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

@@ -8,6 +8,8 @@ KINDS: dict[str, str] = {tag: kind for kind, tags in _tags["content"].items() fo
 INLINE_CONTENT, BLOCK_TAGS, INLINE_TAGS = (
     frozenset(_tags[name]) for name in ("inline_content", "block", "inline")
 )
+# What a file link may say beside its caption, as patterns.
+IMAGE_OPTIONS: list[str] = _tags["image_options"]
 
 # What an address begins with.
 PROTOCOLS = (

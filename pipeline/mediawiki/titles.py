@@ -5,7 +5,7 @@ import unicodedata
 from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
-from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, base_language, redirect_words
+from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, REDIRECT_WORDS, base_language
 from pipeline.mediawiki.site import SiteInfo
 
 _UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
@@ -81,7 +81,7 @@ def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
     if match is None:
         return None
     word = match.group(1).lower().removeprefix("#")
-    if word != "redirect" and word not in redirect_words(site.language):
+    if word != "redirect" and word not in REDIRECT_WORDS.get(base_language(site.language), ()):
         return None
     title, fragment = normalize_title(match.group(2), site)
     return (title, fragment) if title else None

@@ -13,6 +13,7 @@ from collections import Counter
 
 from pipeline.wikitext.placeholders import CLOSE, CUT, FORMULA, GONE, KIND, OPEN, SPOKEN
 
+Words = frozenset[str]
 # Each begins with a character that is looked for fast; no two parts of one can match the same.
 _DOUBLED = re.compile(f"{GONE}{GONE}+")
 _RUN = re.compile(f"{GONE}(?: +{GONE})+")
@@ -36,12 +37,7 @@ _UNSPACED_JOINT = re.compile(rf"{GONE}(?<=[0-9A-Za-z]{GONE})(?=[0-9A-Za-z])")
 
 
 def close_holes(
-    text: str,
-    lead_in: frozenset[str],
-    drops: Counter[str],
-    spoken: frozenset[str] = frozenset(),
-    *,
-    unspaced: bool = False,
+    text: str, lead_in: Words, drops: Counter[str], spoken: Words = frozenset(), *, unspaced: bool = False
 ) -> str:
     """Lines, with their marks, without the holes beside GONE and CUT; links stay links.
 
@@ -51,7 +47,9 @@ def close_holes(
     text = text.replace(CUT, "")
     if GONE not in text:
         return text
-    text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, _SLASHES.sub(GONE, f"\n{text}\n")))
+    text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, f"\n{text}\n"))
+    if KIND in text:
+        text = _SLASHES.sub(GONE, text)
     for _ in range(_DEEPEST):
         before = text
         for brackets in _BRACKETS:
@@ -59,8 +57,8 @@ def close_holes(
         if text == before:
             break
     if KIND in text:
-        text = _EMPTY_LINK.sub(r"\2\1", text.replace(KIND, ""))
-        text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, text))
+        text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, text.replace(KIND, "")))
+        text = _EMPTY_LINK.sub(r"\2\1", text) if f"{OPEN}{CLOSE}" in text else text
     text, at_start = _AT_START.subn("\n", text)
     text = _NO_WORDS.sub(lambda line: _empty(line.group(), drops), text)
     text, before_point = _BEFORE_POINT.subn(_CLOSED, text)
@@ -77,7 +75,7 @@ def _empty(line: str, drops: Counter[str]) -> str:
     return "\n"
 
 
-def _without_holes(bracket: str, lead_in: frozenset[str], spoken: frozenset[str], drops: Counter[str]) -> str:
+def _without_holes(bracket: str, lead_in: Words, spoken: Words, drops: Counter[str]) -> str:
     """A bracket without the parts that were cut; GONE where none is left."""
     pieces = _SEPARATOR.split(bracket[1:-1])
     kept: list[str] = []
@@ -95,7 +93,7 @@ def _without_holes(bracket: str, lead_in: frozenset[str], spoken: frozenset[str]
     return f"{bracket[0]}{inside}{links}{bracket[-1]}"
 
 
-def _without_hole(part: str, lead_in: frozenset[str]) -> str:
+def _without_hole(part: str, lead_in: Words) -> str:
     """A part of a bracket; "" where what it held was cut, and a label or a small word alone is left.
 
     The words beside a formula stay; a link goes with a pronunciation alone.

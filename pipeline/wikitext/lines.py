@@ -7,7 +7,7 @@ import re
 from collections import Counter
 
 from pipeline.mediawiki.characters import REFERENCE, referenced_character, without_unseen
-from pipeline.mediawiki.languages import MAGIC_WORDS
+from pipeline.mediawiki.languages import ANY_CASE_WORDS, MAGIC_WORDS
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.placeholders import CUT, GONE, holds, reveal
 
@@ -19,11 +19,6 @@ _QUOTES = re.compile("'{2,}")
 _MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
 _STRAY_BRACKETS = re.compile(r"(?:\[\[+|\]\]+|\{\{+|\}\}+)([.,;:!?)，。、；：）]?)")
 _TWO_BRACKETS = ("[[", "]]", "{{", "}}")
-# The switches of MediaWiki that work in small letters, too.
-_ANY_CASE = {
-    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
-    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
-}
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
@@ -127,7 +122,9 @@ def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
 def _switch(word: re.Match[str]) -> str:
     """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
     folded = word.group().lower()
-    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
+    wanted = folded in MAGIC_WORDS and (
+        word.group() != folded or not folded.isascii() or folded in ANY_CASE_WORDS
+    )
     return "" if wanted else word.group()
 
 

@@ -10,13 +10,13 @@ from urllib.parse import unquote
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
+    PRONUNCIATION_WORDS,
     TEMPLATE,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
     link_prefix,
     link_trail,
-    pronunciation_words,
 )
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
@@ -70,9 +70,9 @@ def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: b
     if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
         title = normalize_title(rest, site)[0]
         return classify(title, fragment, site, colon=True, paper=paper)
-    if found and prefix in site.language_prefixes:
+    if found and prefix in site.prefixes[0]:
         return "", "interwiki" if colon else "interlanguage"
-    if found and prefix in site.interwiki_prefixes:
+    if found and prefix in site.prefixes[1]:
         return "", "interwiki"
     if not title:
         return "", "same_page" if fragment else "invalid_title"
@@ -98,7 +98,9 @@ class LinkRules:
         self.templates = (
             None if self.paper else TemplateTable(site.language, dumped, site.spellings(TEMPLATE))
         )
-        self.spoken = pronunciation_words(site.language)
+        self.spoken = frozenset(
+            PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(base_language(site.language), [])
+        )
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
@@ -108,7 +110,7 @@ class LinkRules:
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"
-            for code in site.language_prefixes
+            for code in site.prefixes[0]
             if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
         }
         self.prefixes["Category"] = "category"

@@ -14,25 +14,11 @@ _SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM]|[tT][aA][bB][bB][eE][rR]
 _SOME_TERM = re.compile(r";(?<=[\n*#:];)")
 _SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
-# The beginning and the end of what has lines of its own, and what stands between these. Tabs have names, which are no
-# text.
-_LINES = [
-    tuple(re.compile(pattern, re.IGNORECASE | re.ASCII) for pattern in patterns)
-    for patterns in (
-        (r"<poem\b", r"</poem\s*>", r"\n[ :]*"),
-        (
-            r"<tabber\b",
-            r"</tabber\s*>",
-            r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
-        ),
-    )
-]
-_TERM = re.compile(r";(?<=[\n*#:];)")
-_SOME_BAR = re.compile(r"\n[|!]")
-_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
-_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
-_POEM_LINE = re.compile(r"\n[ :]*")
-_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
+# Between the lines of a poem; and between tabs, whose names are no text.
+_BETWEEN = {
+    "poem": r"\n[ :]*",
+    "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
+}
 _TERM = re.compile(r"\n(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
 _ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]+"
 _TERM_TOKENS = re.compile(
@@ -50,13 +36,14 @@ def split_blocks(text: str) -> str:
     """The source with headings in tags as headings, and with the lines of poems, tabs and the terms of lists apart."""
     if _SOME_TAG.search(text):
         text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
-        for patterns in _LINES:
-            text = _break_lines(text, *patterns)
+        for tag, between in _BETWEEN.items():
+            text = _break_lines(text, tag, re.compile(between, re.IGNORECASE | re.ASCII))
     return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
 
 
-def _break_lines(text: str, begins: re.Pattern[str], ends: re.Pattern[str], between: re.Pattern[str]) -> str:
-    """The lines of a poem, or the tabs of a box, stay lines."""
+def _break_lines(text: str, tag: str, between: re.Pattern[str]) -> str:
+    """The lines in these tags stay lines."""
+    begins, ends = (re.compile(mark, re.IGNORECASE | re.ASCII) for mark in (rf"<{tag}\b", rf"</{tag}\s*>"))
     pieces: list[str] = []
     position = 0
     while (first := begins.search(text, position)) and (last := ends.search(text, first.end())):

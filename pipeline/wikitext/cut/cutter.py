@@ -5,19 +5,17 @@ from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 from pipeline.wikitext.cut.hidden import Elements
-from pipeline.wikitext.cut.regions import Region, outermost, pieces
-from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Tokens
+from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Region, Tokens, outermost, pieces
 from pipeline.wikitext.placeholders import BREAK, CUT, FILE, FORMULA, GONE, SPOKEN, protect
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_BLANKS = re.compile(r"[ \t]*")
+_COMMENTS_ALONE = re.compile(r"(?:[ \t]*+<!--(?>.*?-->|.*))*+[ \t]*+(?:\n|\Z)", re.DOTALL)
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _EMPTY_TAGS = ("br", "hr", "wbr")
-_BEHIND_NAME = ("", " ", "\n", "\t", "/")  # of a tag
 _SPOKEN = ("ipa", "audio", "respell")  # names of templates of pronunciations begin so
-_RECORDINGS = (".wav", ".ogg", ".oga", ".ogv", ".mp3", ".flac", ".opus", ".webm", ".mid")
+_RECORDING = re.compile(r"\|[^|{}\n]*\.(?:flac|midi?|mp3|og[agv]|opus|wav|webm)\s*[|}]", re.IGNORECASE)
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
@@ -35,6 +33,10 @@ def _as_value(shown: str) -> str:
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
+def _unspoken(arguments: Arguments) -> None:
+    """The rule of a pronunciation that is left out."""
+
+
 class Cutter:
     """One pass over a page: tokens in, regions out."""
 
@@ -47,7 +49,6 @@ class Cutter:
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
         self.unseen = 0  # open tables, files and templates of which a reader sees nothing
         self.elements = Elements(text)
-        self.unknown: list[tuple[str, int]] = []  # the names and places of tags that are text
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -75,7 +76,9 @@ class Cutter:
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            self.template(start, end, self.rule(start + 2, start))
+            mark = self.text[start + 2 : end - 2] if self.templates else ""
+            if mark not in ("(!", "!)") or not self.table(start, end, begins=mark == "(!"):
+                self.template(start, end, self.rule(start + 2, start))
         elif kind == "attributes":
             return self.tag(match)
         elif kind == "open":
@@ -114,9 +117,12 @@ class Cutter:
         folded, rule = self.templates.find(name.group())
         if folded in self.templates.spoken:
             line = self.text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
-            if sum(map(line.count, "(（")) > sum(map(line.count, ")）")):
-                return None
-        return None if rule is silent else rule
+            in_bracket = sum(map(line.count, "(（")) > sum(map(line.count, ")）"))
+            if in_bracket or _RECORDING.match(self.text, name.end()):
+                return _unspoken
+        elif rule in (None, silent):
+            return _unspoken if folded.lower().startswith(_SPOKEN) else None
+        return rule
 
     def template(self, start: int, end: int, rule: Rule | None) -> None:
         """A template leaves what its rule shows; templates in it have left theirs already."""
@@ -129,20 +135,12 @@ class Cutter:
             if inner := outermost(self.regions[first:]):
                 source = "".join(pieces(self.text, inner, start + 2, end - 2))
             shown = rule(Arguments(source))
-        hole = GONE if self.depth["templates"] or not self.templates else self.hole(start)
-        is_recording = hole == SPOKEN and (shown or "").lower().endswith(_RECORDINGS)
-        if shown is None or is_recording or len(shown) > 2 * (end - start) + _LONGER:
-            self.cut(start, end, hole, "templates")
+        if shown is None or len(shown) > 2 * (end - start) + _LONGER:
+            is_spoken = rule is _unspoken and not self.depth["templates"]
+            self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
             # To the template around it neither is a mark.
             self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
-
-    def hole(self, start: int) -> str:
-        """The mark that the template at `start` leaves in running text where it shows nothing."""
-        name = _NAME.match(self.text, start + 2)
-        folded = self.templates.find(name.group())[0] if name and self.templates else ""
-        is_spoken = self.templates and (folded in self.templates.spoken or folded.lower().startswith(_SPOKEN))
-        return SPOKEN if is_spoken else GONE
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""
@@ -161,8 +159,8 @@ class Cutter:
         if self.depth[kind]:
             self.cut(self.pop_until(kind).start, end, replacement, kind)
 
-    def table(self, start: int, end: int, *, begins: bool) -> None:
-        """A table mark counts only at the beginning of a line, behind blanks, comments or the marks of a list."""
+    def table(self, start: int, end: int, *, begins: bool) -> bool:
+        """Whether a table mark counts: it begins a line, behind blanks, comments or the marks of a list."""
         first, latest = start, len(self.regions)
         while True:
             before = self.text[max(0, first - _INDENT) : first]
@@ -172,12 +170,12 @@ class Cutter:
             if latest < 0 or self.regions[latest].end != first or self.regions[latest].kind != "comments":
                 break
             first = self.regions[latest].start
-        if first and self.text[first - 1] != "\n":
-            return
-        if begins:
+        counts = not first or self.text[first - 1] == "\n"
+        if counts and begins:
             self.push(_Open("tables", first, end))
-        else:
+        elif counts:
             self.close("tables", end, "\n")
+        return counts
 
     def close_link(self, end: int) -> None:
         if self.stack and self.stack[-1].kind in ("links", "files"):
@@ -201,26 +199,15 @@ class Cutter:
 
     def comment(self, start: int) -> int:
         """A comment goes; comments that fill a line take it along, as in MediaWiki."""
-        end = self.comment_end(start)
+        closing = self.text.find("-->", start + 4)
+        end = closing + 3 if closing >= 0 else len(self.text)
         before = self.text[max(0, start - _INDENT) : start]
         margin = before.rstrip(" \t")
-        if not margin or margin[-1] == "\n":
-            behind = self.skip_blanks(end)
-            while self.text.startswith("<!--", behind):
-                behind = self.skip_blanks(self.comment_end(behind))
-            if self.text[behind : behind + 1] in ("", "\n"):
-                start -= len(before) - len(margin)
-                end = min(behind + 1, len(self.text))
+        if (not margin or margin[-1] == "\n") and (line := _COMMENTS_ALONE.match(self.text, end)):
+            start -= len(before) - len(margin)
+            end = line.end()
         self.cut(start, end, "", "comments")
         return end
-
-    def comment_end(self, start: int) -> int:
-        closing = self.text.find("-->", start + 4)
-        return closing + 3 if closing >= 0 else len(self.text)
-
-    def skip_blanks(self, position: int) -> int:
-        blanks = _BLANKS.match(self.text, position)
-        return blanks.end() if blanks else position
 
     def tag(self, match: re.Match[str]) -> int:
         """An HTML or extension tag; what only looks like one is text."""
@@ -242,8 +229,6 @@ class Cutter:
             elif not empty:
                 self.push(_Open("tables", start, end))
         else:
-            if not slash and not self.unseen and attributes[:1] in _BEHIND_NAME:
-                self.unknown.append((name, start))
             return start + 1
         return end
 

@@ -1,11 +1,14 @@
 """Elements that a browser does not show: by their style, or by the attribute ``hidden``."""
 
 import re
+from collections import defaultdict
+from functools import cached_property
 
 from pipeline.mediawiki.characters import decode_references
 
 _ATTRIBUTE = re.compile(r"""([^\s"'=<>/]+)(?:\s*+=\s*("[^"]*"|'[^']*'|[^\s"']+))?""")
 _DECLARATION = re.compile(r"(?<![\w-])(display|visibility)\s*+:\s*+(\w+)")
+_MAY_HIDE = re.compile("none|hidden|collapse", re.IGNORECASE)
 _HIDING = {("display", "none"), ("visibility", "hidden"), ("visibility", "collapse")}
 _TAG = re.compile(r"<(?:!--.*?(?:-->|\Z)|(/?)([a-z][a-z0-9]*)(?![\w-])([^<>]*)>)", re.DOTALL | re.IGNORECASE)
 _MARKS = ("{{", "}}"), ("[[", "]]"), ("{|", "|}")
@@ -13,13 +16,11 @@ _MARKS = ("{{", "}}"), ("[[", "]]"), ("{|", "|}")
 
 def _is_hiding(attributes: str) -> bool:
     """Return whether an element with these attributes is not shown; of two declarations the last one counts."""
-    folded = attributes.lower()
-    if "none" not in folded and "hidden" not in folded and "collapse" not in folded:
+    if not _MAY_HIDE.search(attributes):
         return False
-    values = dict(reversed(_ATTRIBUTE.findall(decode_references(folded))))
-    return "hidden" in values or not _HIDING.isdisjoint(
-        dict(_DECLARATION.findall(values.get("style", ""))).items()
-    )
+    values = dict(reversed(_ATTRIBUTE.findall(decode_references(attributes.lower()))))
+    style = dict(_DECLARATION.findall(values.get("style", "")))
+    return "hidden" in values or not _HIDING.isdisjoint(style.items())
 
 
 class Elements:
@@ -27,35 +28,32 @@ class Elements:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._ends: dict[int, int] | None = None
-        self._shown = 0  # up to here nothing is hidden
+        self.shown = 0  # up to here nothing is hidden
 
     def end(self, start: int, behind_tag: int, attributes: str) -> int:
         """Return where the element of a tag ends if it is hidden, else where the tag ends.
 
         A hidden element without an end tag ends with its line. One that crosses a template, a link or a table is shown.
         """
-        if start < self._shown or not _is_hiding(attributes):
+        if start < self.shown or not _is_hiding(attributes):
             return behind_tag
-        self._ends = self._find_ends() if self._ends is None else self._ends
-        end = self._ends.get(start) or self.text.find("\n", behind_tag)
-        end = len(self.text) if end < 0 else end
+        line_end = self.text.find("\n", behind_tag)
+        end = self._ends.get(start, line_end if line_end >= 0 else len(self.text))
         count = self.text.count
         if all(count(opens, start, end) == count(shuts, start, end) for opens, shuts in _MARKS):
             return end
-        self._shown = end
+        self.shown = end
         return behind_tag
 
-    def _find_ends(self) -> dict[int, int]:
+    @cached_property
+    def _ends(self) -> dict[int, int]:
         ends: dict[int, int] = {}
-        opened: dict[str, list[int]] = {}
+        opened: dict[str, list[int]] = defaultdict(list)
         for tag in _TAG.finditer(self.text):
-            slash, name, attributes = tag.groups()
-            if not name:  # a comment
-                continue
-            starts = opened.setdefault(name.lower(), [])
-            if not slash and not attributes.endswith("/"):
-                starts.append(tag.start())
-            elif slash and starts:
+            slash, name, attributes = tag.groups("")  # no name: a comment
+            starts = opened[name.lower()]
+            if slash and starts:
                 ends[starts.pop()] = tag.end()
+            elif not slash and not attributes.endswith("/"):
+                starts.append(tag.start())
         return ends

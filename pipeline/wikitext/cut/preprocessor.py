@@ -14,27 +14,19 @@ _WITH_CONTENT = "includeonly"  # without an end tag the rest of the page goes
 _TAGS = (_WITH_CONTENT, "noinclude", "onlyinclude", "translate", "tvar")
 # Their content is no wikitext.
 _LITERAL = {"nowiki", *KINDS} - {_WITH_CONTENT, "ref", "references", "gallery", "imagemap"}
-_SOME = re.compile(rf"</?(?:{'|'.join(_TAGS)})(?![\w-])", re.IGNORECASE | re.ASCII)
-_TOKEN = re.compile(
-    rf"<(?:!--|(?P<slash>/?)(?P<name>{'|'.join((*_TAGS, *sorted(_LITERAL)))})(?![\w-])[^<>]*>|(?P<short>/>))",
-    re.IGNORECASE | re.ASCII,
-)
+_SOME = re.compile(rf"(?ai)</?(?:{'|'.join(_TAGS)})(?![\w-])")
+_NAMES = "|".join((*_TAGS, *sorted(_LITERAL)))
+_TOKEN = re.compile(rf"(?ai)<(?:!--|(?P<slash>/?)(?P<name>{_NAMES})(?![\w-])[^<>]*>|(?P<short>/>))")
 _ENDS = {"": re.compile("-->"), **{name: END_TAGS[name] for name in (_WITH_CONTENT, *_LITERAL)}}
-_TABLE = re.compile(r"^([ \t:*#;]*+)\{\{(\(!|!\))\}\}", re.MULTILINE)
 
 
 def preprocess(text: str, drops: Counter[str]) -> str:
-    """The page without these tags, and without what is for other pages alone; time is linear in the text.
-
-    A table whose marks are written as templates gets them.
-    """
-    if "{{(!}}" in text or "{{!)}}" in text:
-        text = _TABLE.sub(lambda mark: f"{mark[1]}{{|" if mark[2] == "(!" else f"{mark[1]}|}}", text)
+    """The page without these tags, and without what is for other pages alone; time is linear in the text."""
     if not _SOME.search(text):
         return text
     kept: list[str] = []
     position = behind = 0  # where to look on; where the last cut ended
-    in_variable = False  # </> ends one of Translate's
+    has_variables = "<tvar|" in text  # of Translate's, which </> ends
     endless: set[str] = set()
     while token := _TOKEN.search(text, position):
         start, position = token.span()
@@ -47,10 +39,8 @@ def preprocess(text: str, drops: Counter[str]) -> str:
                 position = len(text)
             else:
                 endless.add(name)
-        if name in _TAGS or (token["short"] and in_variable):
+        if name in _TAGS or (token["short"] and has_variables):
             kept.append(text[behind:start])
             behind = position
-        if name == "tvar" or token["short"]:
-            in_variable = opens
         drops["extensions:cut"] += name == _WITH_CONTENT and opens
     return "".join((*kept, text[behind:]))

@@ -1,10 +1,11 @@
 """The marks that the cut looks for."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipeline.mediawiki.tags import KINDS
+from pipeline.mediawiki.tags import IMAGE_OPTIONS, KINDS
 
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
@@ -15,11 +16,7 @@ _TOKENS = r"""<!--
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
 _LINKS = r" | \[(?:https?:)?//(?:\[[0-9A-Fa-f:.]{2,64}\])?[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
-_OPTION = (
-    r"\s*+(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
-    r"|text-top|middle|bottom|text-bottom|\d*(?:x\d+)?\s*px|(?:alt|link|page|class|lang|thumb|thumbtime)\s*=.*"
-    r"|mini|miniatur|gerahmt|rahmenlos|hochkant.*|links|rechts|zentriert|vignette|gauche|droite|centré|cadre)?\s*"
-)
+_OPTION = rf"\s*+(?:{'|'.join(IMAGE_OPTIONS)})?\s*"
 IMAGE_OPTION = re.compile(_OPTION, re.IGNORECASE | re.DOTALL)
 # What no reader sees of a file link that never ends: its name, and all between bars; its line if it has no name.
 UNCLOSED_FILE = re.compile(
@@ -27,6 +24,7 @@ UNCLOSED_FILE = re.compile(
     rf"(?:\|[^|\[\]\n]*+(?=\|))*+(?:\|{_OPTION}(?=\n|\Z)|\|)?|[^\n]*",
     re.IGNORECASE,
 )
+_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files", "hidden")
 # The end tags of what has no wikitext in it, by name.
 END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 
@@ -44,3 +42,44 @@ def tokens(file_prefixes: Iterable[str]) -> Tokens:
     file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
     outside = f"{_TOKENS} | {file}"
     return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
+
+
+class Region(NamedTuple):
+    """A stretch of the source that is replaced; ``kind`` is "" where no text is lost."""
+
+    start: int
+    end: int
+    replacement: str
+    kind: str
+
+
+def outermost(regions: list[Region]) -> list[Region]:
+    """The regions in order, without those that lie inside another."""
+    kept: list[Region] = []
+    reached = 0
+    for region in sorted(regions, key=lambda region: (region.start, -region.end)):
+        if region.start >= reached:
+            kept.append(region)
+            reached = region.end
+    return kept
+
+
+def pieces(text: str, regions: list[Region], position: int, last: int) -> Iterator[str]:
+    for start, end, replacement, _ in regions:
+        yield text[position:start]
+        yield replacement
+        position = end
+    yield text[position:last]
+
+
+def count_drops(drops: Counter[str], text: str, region: Region) -> None:
+    """Count what one region drops: itself, and the links inside."""
+    kind = region.kind
+    if ":" in kind:
+        drops[kind] += 1
+        return
+    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
+    if kind in _HOLDS_LINKS:
+        links = text.count("[[", region.start, region.end) - (kind == "files")
+        if links:
+            drops[f"links:in_{kind}"] += links

@@ -1,10 +1,11 @@
 """The losses by templates without a rule, by their names; and the tags that the project does not know."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import add
 from typing import NamedTuple
 
+from pipeline.wikitext.placeholders import reveal
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _NAME = re.compile(r"\{+([^|{}<]*)")
@@ -41,13 +42,10 @@ def count_loss(losses: Losses, text: str, start: int, end: int, templates: Templ
     add_losses(losses, {name[0].upper() + name[1:]: Loss(1, words, source.count("[["), example)})
 
 
-def count_tags(text: str, tags: Iterable[tuple[str, int]]) -> Losses:
-    """The tags that the project does not know, by their names in angle brackets; their words are shown as they are."""
-    found: Losses = {}
-    for name, start in tags:
-        example = " ".join(text[start : start + 2 * _EXAMPLE].split())[:_EXAMPLE]
-        add_losses(found, {f"<{name}>": Loss(1, 0, 0, example)})
-    return found
+def count_tag(losses: Losses, tag: re.Match[str]) -> None:
+    """Add a tag that the project does not know, by its name in angle brackets; its words are shown as they are."""
+    example = " ".join(reveal(tag.string[tag.start() : tag.start() + 2 * _EXAMPLE]).split())[:_EXAMPLE]
+    add_losses(losses, {f"<{tag[1].lower()}>": Loss(1, 0, 0, example)})
 
 
 def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:
