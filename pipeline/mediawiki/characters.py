@@ -5,8 +5,7 @@ from html.entities import html5
 
 # What MediaWiki reads as one blank in a title.
 BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-# Marks of a text's direction, which no title has; and what else no reader sees: the soft hyphen, the blank and
-# the joiner without width, the byte order mark. The two that change how letters join (U+200C, U+200D) are text.
+# Marks of direction, which no title has; and what else no reader sees. U+200C and U+200D change how letters join.
 DIRECTION_MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _UNSEEN = re.compile(f"[{DIRECTION_MARKS}\u00ad\u061c\u200b\u2060\ufeff]+")
 # Looked for one by one, since that is fast; U+202C and U+2069 end what the marks around them begin.

@@ -95,10 +95,7 @@ def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
 
 
 def is_wikimedia(dbname: str, language: str = "") -> bool:
-    """Return whether a wiki is one of Wikimedia's, by its database's name; one without a name is.
-
-    With a language, one in another language is none: a wiki of one's own may be called "mywiki", as is the Burmese one.
-    """
+    """Return whether a database is one of Wikimedia's, or none is named; with a language, one in that language."""
     names = [dbname.removesuffix(family) for family in WIKIMEDIA["families"] if dbname.endswith(family)]
     codes = LANGUAGE_CODES.intersection(name.replace("_", "-") for name in names)
     in_language = any(not language or base_language(code) == base_language(language) for code in codes)
@@ -110,12 +107,6 @@ def database_name(language: str, dbname: str, base: str) -> str:
     host = urlsplit(base).hostname or ""
     is_foreign = host and ".".join(host.split(".")[-2:]) not in WIKIMEDIA["domains"]
     return host if is_foreign and not (dbname and is_wikimedia(dbname, language)) else dbname
-
-
-def own_prefixes(language: str, dbname: str) -> frozenset[str]:
-    """The interwiki prefixes by which a wiki means itself."""
-    codes = {language.lower(), *OWN_PREFIXES.get(wiki_name(language, dbname), ())}
-    return LANGUAGE_CODES.intersection(codes) | INTERWIKI_PREFIXES.intersection(codes)
 
 
 @cache

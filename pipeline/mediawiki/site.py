@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from pipeline.mediawiki.characters import BLANKS, fold_name
@@ -10,9 +11,10 @@ from pipeline.mediawiki.languages import (
     CANONICAL_NAMESPACES,
     INTERWIKI_PREFIXES,
     LANGUAGE_CODES,
+    OWN_PREFIXES,
     is_wikimedia,
     namespace_aliases,
-    own_prefixes,
+    wiki_name,
 )
 
 
@@ -70,7 +72,8 @@ class SiteInfo:
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
-        return own_prefixes(self.language, self.dbname) if self.is_wikimedia else frozenset()
+        codes = {self.language.lower(), *OWN_PREFIXES.get(wiki_name(self.language, self.dbname), ())}
+        return frozenset(codes.intersection(chain(*self.prefixes)))
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

@@ -73,10 +73,7 @@ def is_valid_title(title: str) -> bool:
 
 
 def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
-    """(title, fragment) where a page's text is a redirect, in English or the wiki's language; else None.
-
-    The word follows the mark at once, as in MediaWiki: with a blank between them it is an item of a list.
-    """
+    """(title, fragment) of a redirect, whose English or own word follows the mark without a blank; else None."""
     match = _REDIRECT.match(text[:4000])
     if match is None:
         return None

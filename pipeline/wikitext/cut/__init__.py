@@ -1,10 +1,9 @@
 """The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time.
 
-preprocessor  first: tags that leave nothing, as comments do
-blocks        then: heading tags, poems and lists as lines of their own; at the end: rows of tables without a table
-cutter        reads the page once, from mark to mark; templates leave what they show
-hidden        elements that a browser does not show
-tokens        the marks that the cutter looks for, and the stretches that it replaces
+blocks  before it: heading tags, poems and lists as lines of their own; after it: rows of tables without a table
+cutter  reads the page once, from mark to mark; templates leave what they show
+hidden  elements that a browser does not show
+tokens  the marks that the cutter looks for, and the stretches that it replaces
 """
 
 import re
@@ -14,7 +13,6 @@ from operator import attrgetter
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS
 from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
 from pipeline.wikitext.cut.cutter import Cutter
-from pipeline.wikitext.cut.preprocessor import preprocess
 from pipeline.wikitext.cut.tokens import IMAGE_OPTION, Tokens, count_drops, pieces, tokens
 from pipeline.wikitext.placeholders import ANGLE, without_controls
 from pipeline.wikitext.templates.losses import Losses, count_loss, count_tag
@@ -39,7 +37,7 @@ def cut(
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     drops: Counter[str] = Counter()
     losses: Losses = {}
-    text = split_blocks(preprocess(text, drops) if templates else text)
+    text = split_blocks(text.replace("</>", "") if "<tvar|" in text else text)
     for _ in range(2):  # attributes can hold comments and templates, which hide a tag from the first reading
         regions = Cutter(text, wanted, templates).run()
         for region in filter(attrgetter("kind"), regions):

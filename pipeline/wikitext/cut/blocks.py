@@ -11,7 +11,7 @@ from pipeline.wikitext.placeholders import BREAK, CUT, GONE, KIND, protect
 
 # Looked for first, since few pages have any.
 _SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM]|[tT][aA][bB][bB][eE][rR])\b")
-_SOME_TERM = re.compile(r";(?<=[\n*#:];)")
+_SOME_TERM = re.compile(r";(?<=[\n*#:>];)")
 _SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
 # Between the lines of a poem; and between tabs, whose names are no text.
@@ -19,7 +19,7 @@ _BETWEEN = {
     "poem": r"\n[ :]*",
     "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
 }
-_TERM = re.compile(r"\n(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
+_TERM = re.compile(r"\n((?i:<(?:noinclude|onlyinclude|translate)>)?)(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
 _ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]+"
 _TERM_TOKENS = re.compile(
     rf"""<!--.*?(?:-->|$) | \[\[[^\[\]]*\]\] | \[{_ADDRESS}[^\[\]]*\] | {_ADDRESS}
@@ -61,14 +61,14 @@ def _split_terms(text: str) -> str:
 
 
 def _split_term(line: re.Match[str]) -> str:
-    marks, text = line.groups()
+    tag, marks, text = line.groups()
     nested = 0  # tags and templates that are open
     styles = 0  # 1 for italics, 2 for bold
     for token in _TERM_TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "colon":
             if not nested and not styles:
-                return f"\n{marks}{text[: token.start()]}{BREAK}{text[token.end() :]}"
+                return f"\n{tag}{marks}{text[: token.start()]}{BREAK}{text[token.end() :]}"
         elif kind == "quotes":
             styles ^= {2: 1, 3: 2, 4: 2}.get(len(token.group()), 3)
         elif kind == "open":

@@ -14,6 +14,9 @@ _INDENT = 64  # blanks and list marks before a table; more are not looked at
 _COMMENTS_ALONE = re.compile(r"(?:[ \t]*+<!--(?>.*?-->|.*))*+[ \t]*+(?:\n|\Z)", re.DOTALL)
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _EMPTY_TAGS = ("br", "hr", "wbr")
+# MediaWiki's preprocessor takes these out: they leave nothing, as comments do, and what is behind them begins its line.
+_NO_TAGS = ("noinclude", "onlyinclude", "translate", "tvar")
+_NOT_HERE = "includeonly"  # goes with its content; without an end tag the rest of the page goes
 _SPOKEN = ("ipa", "audio", "respell")  # names of templates of pronunciations begin so
 _RECORDING = re.compile(r"\|[^|{}\n]*\.(?:flac|midi?|mp3|og[agv]|opus|wav|webm)\s*[|}]", re.IGNORECASE)
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
@@ -167,7 +170,7 @@ class Cutter:
             margin = before.rstrip(" \t:*#;" if begins else " \t")
             first -= len(before) - len(margin)
             latest -= 1
-            if latest < 0 or self.regions[latest].end != first or self.regions[latest].kind != "comments":
+            if latest < 0 or self.regions[latest].end != first or self.regions[latest].replacement:
                 break
             first = self.regions[latest].start
         counts = not first or self.text[first - 1] == "\n"
@@ -218,7 +221,7 @@ class Cutter:
         if name in KINDS or name == "nowiki":
             return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
         if name in INLINE_TAGS or name in BLOCK_TAGS:
-            mark = CUT if name in INLINE_TAGS else BREAK
+            mark = BREAK if name in BLOCK_TAGS else "" if name in _NO_TAGS and self.templates else CUT
             if attributes and not (slash or empty or self.unseen or name in _EMPTY_TAGS) and self.templates:
                 end = self.elements.end(start, end, attributes)
             self.regions.append(Region(start, end, mark, "hidden" if end > match.end() else ""))
@@ -238,6 +241,10 @@ class Cutter:
             last = END_TAGS[name].search(self.text, end)
             if last is None:
                 self.endless.add(name)
+        if name == _NOT_HERE and self.templates:
+            stop = last.end() if last else end if empty or closing else len(self.text)
+            self.regions.append(Region(start, stop, "", KINDS[name] if stop > end else ""))
+            return stop
         if last is None:
             lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
             mark = CUT if name == "nowiki" else CUT + GONE if name in INLINE_CONTENT else BREAK

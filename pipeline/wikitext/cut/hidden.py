@@ -16,8 +16,6 @@ _MARKS = ("{{", "}}"), ("[[", "]]"), ("{|", "|}")
 
 def _is_hiding(attributes: str) -> bool:
     """Return whether an element with these attributes is not shown; of two declarations the last one counts."""
-    if not _MAY_HIDE.search(attributes):
-        return False
     values = dict(reversed(_ATTRIBUTE.findall(decode_references(attributes.lower()))))
     style = dict(_DECLARATION.findall(values.get("style", "")))
     return "hidden" in values or not _HIDING.isdisjoint(style.items())
@@ -31,12 +29,10 @@ class Elements:
         self.shown = 0  # up to here nothing is hidden
 
     def end(self, start: int, behind_tag: int, attributes: str) -> int:
-        """Return where the element of a tag ends if it is hidden, else where the tag ends.
-
-        A hidden element without an end tag ends with its line. One that crosses a template, a link or a table is shown.
-        """
-        if start < self.shown or not _is_hiding(attributes):
+        """The end of a tag's element if it is hidden and crosses no template, link or table, else that of the tag."""
+        if start < self.shown or not (_MAY_HIDE.search(attributes) and _is_hiding(attributes)):
             return behind_tag
+        # Without an end tag it ends with its line.
         line_end = self.text.find("\n", behind_tag)
         end = self._ends.get(start, line_end if line_end >= 0 else len(self.text))
         count = self.text.count

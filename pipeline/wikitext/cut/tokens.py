@@ -1,4 +1,4 @@
-"""The marks that the cut looks for."""
+"""The marks that the cut looks for, and the stretches of a page that it replaces."""
 
 import re
 from collections import Counter
@@ -25,15 +25,10 @@ UNCLOSED_FILE = re.compile(
     re.IGNORECASE,
 )
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files", "hidden")
+# The tokens of a wiki outside file links, and inside, where brackets of other links count, since they may nest.
+Tokens = tuple[re.Pattern[str], re.Pattern[str]]
 # The end tags of what has no wikitext in it, by name.
 END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
-
-
-class Tokens(NamedTuple):
-    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
-
-    outside: re.Pattern[str]
-    in_file: re.Pattern[str]
 
 
 def tokens(file_prefixes: Iterable[str]) -> Tokens:
@@ -41,7 +36,7 @@ def tokens(file_prefixes: Iterable[str]) -> Tokens:
     names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
     file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
     outside = f"{_TOKENS} | {file}"
-    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
+    return re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE)
 
 
 class Region(NamedTuple):

@@ -59,8 +59,6 @@ class _Reader:
             label, rest = f"{label}]", rest[1:]
             rest = rest if rest.startswith("]]") else rest.removeprefix("]")
         target, reason, shown = self.rules.resolve(link[1])
-        if label and is_file(label):
-            target, reason, shown = "", reason or "around_link", GONE
         if reason == ADDRESS:
             self.parts += protect("["), f"[{piece[: link.end() - 2]}]", protect("]")
         elif target and label != "":
@@ -110,13 +108,8 @@ class _Reader:
 
 
 def is_template(label: str) -> bool:
-    """Return whether a label is only a template, in whose place the title is shown."""
-    return GONE in label and not label.strip(f"{GONE}{KIND}{CUT} \n")
-
-
-def is_file(label: str) -> bool:
-    """Return whether a label is only a file: MediaWiki makes no link around one."""
-    return FILE in label and is_template(label)
+    """Return whether a label is only a template, in whose place the title is shown; a file's link is none."""
+    return GONE in label and FILE not in label and not label.strip(f"{GONE}{KIND}{CUT} \n")
 
 
 def plain_label(label: str) -> str:

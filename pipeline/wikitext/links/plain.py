@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.links.brackets import is_file, is_template, plain_label
-from pipeline.wikitext.placeholders import BREAK, CLOSE, FILE, GONE, OPEN
+from pipeline.wikitext.links.brackets import is_template, plain_label
+from pipeline.wikitext.placeholders import BREAK, CLOSE, GONE, OPEN
 
 
 def mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
@@ -34,12 +34,7 @@ def _read_labels(
     written: Sequence[str | None], links: list[tuple[str, str, str]]
 ) -> tuple[Sequence[str | None], list[tuple[str, str, str]]]:
     """(labels, links): a label that is only a template is none; a link with an empty one is none."""
-    if GONE in (labels := "".join(filter(None, written))):
-        if FILE in labels:
-            links = [
-                ("", link[1] or "around_link", GONE) if label and is_file(label) else link
-                for label, link in zip(written, links, strict=True)
-            ]
+    if GONE in "".join(filter(None, written)):
         written = [None if label and is_template(label) else label for label in written]
     if "" in written:  # MediaWiki fills it in when the page is saved
         links = [

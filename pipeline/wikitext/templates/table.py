@@ -31,10 +31,7 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 
 def fold(name: str, prefixes: Collection[str] = ("template",)) -> str:
-    """A template's name as the tables file it: without namespace, blanks for underscores, the first letter small.
-
-    `prefixes` are the names of that namespace in the wiki, in lower case.
-    """
+    """A template's name as the tables file it: without its namespace (`prefixes` name it), the first letter small."""
     name = " ".join(name.replace("_", " ").split())
     prefix, colon, rest = name.partition(":")
     if colon and prefix.strip().lower() in prefixes:

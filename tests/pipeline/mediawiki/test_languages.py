@@ -7,6 +7,7 @@ import pytest
 from pipeline import storage
 from pipeline.mediawiki import languages
 from pipeline.mediawiki.characters import fold_name
+from pipeline.mediawiki.site import SiteInfo
 
 TABLES = {
     name: sorted(value) if isinstance(value, frozenset) else value
@@ -61,8 +62,8 @@ def test_names_are_as_they_are_looked_up() -> None:
     assert all(name == fold_name(name) != "" for table in tables for name in table)
     prefixes = languages.LANGUAGE_CODES | languages.INTERWIKI_PREFIXES
     assert all(prefix == fold_name(prefix) for prefix in prefixes)
-    assert languages.own_prefixes("en", "") == {"en", "w"}
-    assert languages.own_prefixes("fr", "frwiki") == {"fr"}
+    assert SiteInfo("en", "", "first-letter", ()).own_prefixes == {"en", "w"}
+    assert SiteInfo("fr", "frwiki", "first-letter", ()).own_prefixes == {"fr"}
 
 
 @pytest.mark.parametrize(
