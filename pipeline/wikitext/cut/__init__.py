@@ -37,7 +37,7 @@ def cut(
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     drops: Counter[str] = Counter()
     losses: Losses = {}
-    text = split_blocks(text.replace("</>", "") if "<tvar|" in text else text)
+    source = text = split_blocks(text)
     for _ in range(2):  # attributes can hold comments and templates, which hide a tag from the first reading
         regions = Cutter(text, wanted, templates).run()
         for region in filter(attrgetter("kind"), regions):
@@ -47,7 +47,9 @@ def cut(
         text = "".join(pieces(text, regions, 0, len(text)))
         if "<" not in text or not _LEFT_TAG.search(text):
             break
-    for tag in _UNKNOWN_TAG.finditer(text) if "<" in text and templates else ():
-        drops["markup:unknown_tag"] += 1
-        count_tag(losses, tag)
+    if "<" in text and templates:
+        text = text.replace("</>", "") if "<tvar|" in source else text  # the end tag of Translate's
+        for tag in _UNKNOWN_TAG.finditer(text):
+            drops["markup:unknown_tag"] += 1
+            count_tag(losses, tag)
     return keep_bars(text).replace("<", ANGLE), drops, losses
