@@ -18,7 +18,6 @@ GONE = "\x03"  # a hole: a template or a reference that leaves no text; link tra
 CUT = "\x04"  # what is no text, such as a tag; the line is not empty
 KIND = "\x1b"  # behind a hole in running text, once or twice: what was there
 SPOKEN, FORMULA = GONE + KIND, GONE + KIND + KIND
-FILE = CUT + CUT + GONE  # the hole of a file that is all of a link's label
 BREAK = "\x05"  # <br> and the edges of block elements
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank

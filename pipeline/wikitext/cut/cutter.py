@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 from pipeline.wikitext.cut.hidden import Elements
 from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Region, Tokens, outermost, pieces
-from pipeline.wikitext.placeholders import BREAK, CUT, FILE, FORMULA, GONE, SPOKEN, protect
+from pipeline.wikitext.placeholders import BREAK, CUT, FORMULA, GONE, SPOKEN, protect
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
@@ -17,6 +17,7 @@ _EMPTY_TAGS = ("br", "hr", "wbr")
 # MediaWiki's preprocessor takes these out: they leave nothing, as comments do, and what is behind them begins its line.
 _NO_TAGS = ("noinclude", "onlyinclude", "translate", "tvar")
 _NOT_HERE = "includeonly"  # goes with its content; without an end tag the rest of the page goes
+_AROUND = re.compile(r"\[\[[^\[\]|\n]+\|\Z")  # of a file, which takes the place of a link's label
 _SPOKEN = ("ipa", "audio", "respell")  # names of templates of pronunciations begin so
 _RECORDING = re.compile(r"\|[^|{}\n]*\.(?:flac|midi?|mp3|og[agv]|opus|wav|webm)\s*[|}]", re.IGNORECASE)
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
@@ -184,8 +185,9 @@ class Cutter:
         if self.stack and self.stack[-1].kind in ("links", "files"):
             opened = self.pop()
             if opened.kind == "files":
-                fills_label = self.text[opened.start - 1] == "|" and self.text.startswith("]]", end)
-                self.cut(opened.start, end, FILE if fills_label else GONE, "files")
+                first = max(0, opened.start - _BEFORE) if self.text.startswith("]]", end) else opened.start
+                around = _AROUND.search(self.text, first, opened.start)
+                self.cut(around.start() if around else opened.start, end + 2 * bool(around), GONE, "files")
 
     def close_braces(self, start: int, end: int) -> None:
         """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""

@@ -21,7 +21,7 @@ IMAGE_OPTION = re.compile(_OPTION, re.IGNORECASE | re.DOTALL)
 # What no reader sees of a file link that never ends: its name, and all between bars; its line if it has no name.
 UNCLOSED_FILE = re.compile(
     r"\[\[[^\[\]|\n]{1,300}?\.[a-z]{3,4}(?![\w.])[ _]*"
-    rf"(?:\|[^|\[\]\n]*+(?=\|))*+(?:\|{_OPTION}(?=\n|\Z)|\|)?|[^\n]*",
+    rf"(?:\|[^|\[\]\n]*+(?=\|))*+(?:\|{_OPTION}\]?(?=\n|\Z)|\|)?|[^\n]*",
     re.IGNORECASE,
 )
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files", "hidden")

@@ -72,6 +72,8 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("[[File:a.jpg|thumb|alt=x|b {{c}} [[D|e]] f] g\nh", ["b e f] g h"], [("e", "D")]),
     ("[[File:a.png and b\n[[File:c|d]]\n\ne", ["and b", "e"], []),
     ("[[File:a\nb", ["b"], []),
+    ("[[File:a.png|50px|left]\nb", ["b"], []),
+    ("a [[B|[[File:c.png]]]]d [[File:e|[[File:f]]]] [[G|[[File:h]]]]", ["a d"], []),
     ("a [[File:b.jpg\n|thumb|c]] d", ["a d"], []),
     ("[[File:a.jpg|thumb|b [http://x c]]]d", ["d"], []),
     ("[[ image : a.jpg|b {{c|[[D]]}} <ref>]]</ref>]]e", ["e"], []),
