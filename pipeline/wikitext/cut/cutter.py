@@ -80,8 +80,8 @@ class Cutter:
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            mark = self.text[start + 2 : end - 2] if self.templates else ""
-            if mark not in ("(!", "!)") or not self.table(start, end, begins=mark == "(!"):
+            is_mark = end - start == 6 and self.templates and self.text[start:end] in ("{{(!}}", "{{!)}}")
+            if not is_mark or not self.table(start, end, begins=self.text[start + 2] == "("):
                 self.template(start, end, self.rule(start + 2, start))
         elif kind == "attributes":
             return self.tag(match)
@@ -124,7 +124,7 @@ class Cutter:
             in_bracket = sum(map(line.count, "(（")) > sum(map(line.count, ")）"))
             if in_bracket or _RECORDING.match(self.text, name.end()):
                 return _unspoken
-        elif rule in (None, silent):
+        elif rule is None or rule is silent:
             return _unspoken if folded.lower().startswith(_SPOKEN) else None
         return rule
 
