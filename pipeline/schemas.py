@@ -74,7 +74,8 @@ TEMPLATES = _table(
     (
         "template",
         pa.string(),
-        "name of a template whose text in running text was lost, its first letter small; one row a block of pages",
+        "name of a template whose text in running text was lost, without the namespace; or `<name>` of a tag that is "
+        "not known, which stays in the text; one row a block of pages",
     ),
     ("uses", pa.int64(), "how often it stood there"),
     ("words", pa.int64(), "words in its source, which need not all be shown"),

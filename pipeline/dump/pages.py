@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 from pipeline import storage
 from pipeline.dump.containers import detect_format, read_range
 from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
+from pipeline.mediawiki.languages import database_name
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
 from pipeline.storage.blocks import Block
@@ -259,9 +260,10 @@ def read_site_info(path: str) -> SiteInfo:
         namespaces = tuple((int(ns.get("key", "0")), ns.text or "") for ns in element.iter("namespace"))
     except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(f"{path}: its <siteinfo> is broken ({error}); download it again") from None
+    code = language[1] if language else "en"
     return SiteInfo(
-        language=language[1] if language else "en",
-        dbname=element.findtext("dbname", ""),
+        language=code,
+        dbname=database_name(code, element.findtext("dbname", ""), element.findtext("base", "")),
         case=element.findtext("case", "first-letter"),
         namespaces=namespaces,
     )

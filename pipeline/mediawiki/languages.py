@@ -8,9 +8,11 @@ import tomllib
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
+    """A table of the folder `data`."""
     return tomllib.loads(
         resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8")
     )
@@ -18,19 +20,22 @@ def _read(name: str) -> dict[str, Any]:
 
 FILE, TEMPLATE, CATEGORY = 6, 10, 14  # keys of namespaces
 
-_links = _read("links")
+_links = read_table("links")
 LINK_TRAIL_LETTERS: dict[str, str] = _links["trail_letters"]
 LINK_PREFIX_LETTERS: dict[str, str] = _links["prefix_letters"]
 _LINK_TRAIL_WORDS: dict[str, str] = _links["trail_words"]
 
-REDIRECT_WORDS: dict[str, list[str]] = _read("redirects")["words"]
+REDIRECT_WORDS: dict[str, list[str]] = read_table("redirects")["words"]
 
-_switches = _read("magic_words")
-MAGIC_WORDS = frozenset(f"__{word}__" for word in _switches["words"]) | frozenset(
+_switches = read_table("magic_words")
+_tags = read_table("tags")
+_words = (*_switches["words"], *_tags["switches"])
+ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
+MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
 
-_namespaces = _read("namespaces")
+_namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
 
 
@@ -46,14 +51,17 @@ NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
 WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
 
-DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_read("disambiguation")["templates"])
+PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
 
-_prefixes = _read("interwiki")
+DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(read_table("disambiguation")["templates"])
+
+_prefixes = read_table("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
+WIKIMEDIA: dict[str, list[str]] = _prefixes["wikimedia"]
 
-_scripts = _read("scripts")
+_scripts = read_table("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
 VARIANTS: dict[str, list[str]] = _scripts["variants"]
 VARIANT_NAMES: dict[str, str] = _scripts["variant_names"]
@@ -86,10 +94,19 @@ def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
     return aliases
 
 
-def own_prefixes(language: str, dbname: str) -> frozenset[str]:
-    """The interwiki prefixes by which a wiki means itself."""
-    codes = {language.lower(), *OWN_PREFIXES.get(wiki_name(language, dbname), ())}
-    return LANGUAGE_CODES.intersection(codes) | INTERWIKI_PREFIXES.intersection(codes)
+def is_wikimedia(dbname: str, language: str = "") -> bool:
+    """Return whether a database is one of Wikimedia's, or none is named; with a language, one in that language."""
+    names = [dbname.removesuffix(family) for family in WIKIMEDIA["families"] if dbname.endswith(family)]
+    codes = LANGUAGE_CODES.intersection(name.replace("_", "-") for name in names)
+    in_language = any(not language or base_language(code) == base_language(language) for code in codes)
+    return not dbname or dbname in WIKIMEDIA["names"] or in_language
+
+
+def database_name(language: str, dbname: str, base: str) -> str:
+    """The name by which a dump's wiki is known: its database's; its main page's host if that is none of Wikimedia's."""
+    host = urlsplit(base).hostname or ""
+    is_foreign = host and ".".join(host.split(".")[-2:]) not in WIKIMEDIA["domains"]
+    return host if is_foreign and not (dbname and is_wikimedia(dbname, language)) else dbname
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from pipeline.mediawiki.characters import BLANKS, fold_name
@@ -10,8 +11,10 @@ from pipeline.mediawiki.languages import (
     CANONICAL_NAMESPACES,
     INTERWIKI_PREFIXES,
     LANGUAGE_CODES,
+    OWN_PREFIXES,
+    is_wikimedia,
     namespace_aliases,
-    own_prefixes,
+    wiki_name,
 )
 
 
@@ -20,7 +23,7 @@ class SiteInfo:
     """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps.
+    in old dumps of Wikimedia's, the host in those of others.
     """
 
     language: str
@@ -51,15 +54,26 @@ class SiteInfo:
         return frozenset(name for name, known in self._keys.items() if known == key)
 
     @cached_property
+    def is_wikimedia(self) -> bool:
+        """Whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
+        return is_wikimedia(self.dbname)
+
+    @cached_property
+    def prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The prefixes of links to the same page in other languages, and those to all other wikis, in lower case."""
+        return (LANGUAGE_CODES, INTERWIKI_PREFIXES) if self.is_wikimedia else (frozenset(), frozenset())
+
+    @cached_property
     def other_prefixes(self) -> frozenset[str]:
         """Return what stands before the colon of titles in other namespaces and wikis, in lower case."""
         names = {name for name, key in self._keys.items() if key}
-        return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
+        return frozenset(names.union(*self.prefixes))
 
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
-        return own_prefixes(self.language, self.dbname)
+        codes = {self.language.lower(), *OWN_PREFIXES.get(wiki_name(self.language, self.dbname), ())}
+        return frozenset(codes.intersection(chain(*self.prefixes)))
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

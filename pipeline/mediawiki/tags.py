@@ -1,30 +1,15 @@
 """The tags that MediaWiki knows, by what becomes of them and of their content; and what begins an address."""
 
-# ruff: noqa: SIM905
+from pipeline.mediawiki.languages import read_table
 
-# Tags whose content is no running text, by the drop that they count as. They do not nest: the first end tag
-# ends them.
-_CONTENT_TAGS = {
-    "references": "ref references",
-    "math": "math chem ce",
-    "galleries": "gallery imagemap",
-    "code": "pre syntaxhighlight source",
-    "extensions": """categorytree charinsert dynamicpagelist graph hiero includeonly indicator inputbox
-    mapframe maplink phonos rss score templatedata templatestyles timeline""",
-}
-KINDS = {tag: kind for kind, tags in _CONTENT_TAGS.items() for tag in tags.split()}
-# Content tags that are inside a line; the others break it.
-INLINE_CONTENT = frozenset(
-    "ref math chem ce charinsert hiero includeonly indicator maplink phonos templatestyles".split()
+_tags = read_table("tags")
+# Tags whose content is no running text, by the drop that they count as.
+KINDS: dict[str, str] = {tag: kind for kind, tags in _tags["content"].items() for tag in tags}
+INLINE_CONTENT, BLOCK_TAGS, INLINE_TAGS = (
+    frozenset(_tags[name]) for name in ("inline_content", "block", "inline")
 )
-BLOCK_TAGS = frozenset(
-    """blockquote br caption center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem td th tr ul""".split()
-)
-INLINE_TAGS = frozenset(
-    """a abbr b bdi bdo big cite code data del dfn em font i ins kbd langconvert mark noinclude nowiki
-    onlyinclude q rb rbc rp rt rtc ruby s samp section small span strike strong sub sup time translate tt tvar u
-    var wbr""".split()
-)
+# What a file link may say beside its caption, as patterns.
+IMAGE_OPTIONS: list[str] = _tags["image_options"]
 
 # What an address begins with.
 PROTOCOLS = (

@@ -4,13 +4,13 @@ import re
 import unicodedata
 from urllib.parse import unquote
 
-from pipeline.mediawiki.characters import BLANKS, decode_references, fold_name
+from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
 from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, REDIRECT_WORDS, base_language
 from pipeline.mediawiki.site import SiteInfo
 
-_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+_UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _REDIRECT = re.compile(
-    r"\s*[#\uff03]\s*([^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
+    r"\s*([#\uff03][^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
 )
 # What MediaWiki allows in no title: markup, control characters, signatures, escapes and references that are left when
 # one layer of them was decoded, parts of relative paths.
@@ -73,11 +73,11 @@ def is_valid_title(title: str) -> bool:
 
 
 def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
-    """(title, fragment) where a page's text is a redirect, in English or the wiki's language; else None."""
+    """(title, fragment) of a redirect, whose English or own word follows the mark without a blank; else None."""
     match = _REDIRECT.match(text[:4000])
     if match is None:
         return None
-    word = match.group(1).lower()
+    word = match.group(1).lower().removeprefix("#")
     if word != "redirect" and word not in REDIRECT_WORDS.get(base_language(site.language), ()):
         return None
     title, fragment = normalize_title(match.group(2), site)

@@ -3,7 +3,6 @@
 extract       the whole way: calls the passes in this order
 cut           templates, tables, comments and tags that are no running text
 templates     templates that show text
-blocks        heading tags, poems and lists as lines of their own, for cut
 scripts       one form of text that is written in several scripts
 links         links to their text, with marks around annotations
 link_rules    targets and labels of links, and their patterns (prefix, trail), for links

@@ -14,20 +14,20 @@ from pipeline.wikitext.lines import clean, split_lines
 from pipeline.wikitext.link_rules import link_rules
 from pipeline.wikitext.links import mark_links
 from pipeline.wikitext.paragraphs import Extraction, read_lines
-from pipeline.wikitext.placeholders import GONE
+from pipeline.wikitext.placeholders import GONE, KIND
 from pipeline.wikitext.scripts import choose_variants
 from pipeline.wikitext.templates.table import DumpTemplates
 
 PROFILES = ("fixed", "paper")
-_NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
+_NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*")
 # Punctuation behind it may end the line before.
-_NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]|\.\s)")
+_NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*+(?![,)，、）،]|\.\s)")
 
 
 def extract(
-    text: str, site: SiteInfo, *, profile: str = "fixed", dumped: DumpTemplates | None = None
+    text: str, site: SiteInfo, *, title: str = "", profile: str = "fixed", dumped: DumpTemplates | None = None
 ) -> Extraction:
-    """The paragraphs of a page's wikitext.
+    """The paragraphs of a page's wikitext; its title, which no link on it names.
 
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
@@ -40,10 +40,11 @@ def extract(
     plain, drops, losses = cut(text, rules.tokens, rules.templates)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)
-    marked, targets = mark_links("\n" + plain, rules, drops)
+    marked, targets = mark_links("\n" + plain, rules, drops, title)
     marked = (_NO_SENTENCE_BEFORE_TEXT if rules.templates else _NOTHING_BEFORE_TEXT).sub("\n", marked)
     sources, kinds = split_lines(marked, rules)
     lines = "\n".join(sources)
     if rules.templates:
-        lines = close_holes(lines, rules.templates.lead_in, drops, unspaced=not rules.line_joint)
-    return read_lines(clean(lines, drops), kinds, targets, drops)._replace(losses=losses)
+        lead_in = rules.templates.lead_in
+        lines = close_holes(lines, lead_in, drops, lead_in | rules.spoken, unspaced=not rules.line_joint)
+    return read_lines(clean(lines, drops, paper=rules.paper), kinds, targets, drops)._replace(losses=losses)

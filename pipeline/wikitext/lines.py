@@ -6,8 +6,8 @@
 import re
 from collections import Counter
 
-from pipeline.mediawiki.characters import REFERENCE, referenced_character
-from pipeline.mediawiki.languages import MAGIC_WORDS
+from pipeline.mediawiki.characters import REFERENCE, referenced_character, without_unseen
+from pipeline.mediawiki.languages import ANY_CASE_WORDS, MAGIC_WORDS
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.placeholders import CUT, GONE, holds, reveal
 
@@ -17,13 +17,8 @@ _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
 _QUOTES = re.compile("'{2,}")
 _MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
-_STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+_STRAY_BRACKETS = re.compile(r"(?:\[\[+|\]\]+|\{\{+|\}\}+)([.,;:!?)，。、；：）]?)")
 _TWO_BRACKETS = ("[[", "]]", "{{", "}}")
-# The switches of MediaWiki that work in small letters, too.
-_ANY_CASE = {
-    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
-    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
-}
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
@@ -107,26 +102,29 @@ def _false_bold(line: str, bold: list[tuple[int, int]]) -> int:
     return next(index for index in (after_word, after_blank, bold[0][0]) if index is not None)
 
 
-def clean(text: str, drops: Counter[str]) -> str:
+def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
     """Marked lines as the reader's text, still with the marks of links and breaks; lines stay lines.
 
-    Brackets that belong to nothing and magic words go, character references are decoded.
+    Brackets that belong to nothing and magic words go, character references are decoded; characters that no reader sees
+    stay in profile "paper" alone.
     """
     text = text.replace(CUT, "").replace(GONE, "")
     if holds(text, _TWO_BRACKETS):
-        text, stray = _STRAY_BRACKETS.subn(" ", text)
+        text, stray = _STRAY_BRACKETS.subn(lambda found: found[1] or " ", text)
         drops["markup:stray_brackets"] += stray
     if "__" in text:
         text = _MAGIC_WORD.sub(_switch, text)
     if "&" in text:
         text = REFERENCE.sub(_character, text)
-    return reveal(text)
+    return reveal(text if paper else without_unseen(text))
 
 
 def _switch(word: re.Match[str]) -> str:
     """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
     folded = word.group().lower()
-    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
+    wanted = folded in MAGIC_WORDS and (
+        word.group() != folded or not folded.isascii() or folded in ANY_CASE_WORDS
+    )
     return "" if wanted else word.group()
 
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
-    INTERWIKI_PREFIXES,
-    LANGUAGE_CODES,
+    PRONUNCIATION_WORDS,
+    TEMPLATE,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
@@ -21,7 +21,7 @@ from pipeline.mediawiki.languages import (
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
-from pipeline.wikitext.cut import tokens
+from pipeline.wikitext.cut import IMAGE_OPTION, tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
 
@@ -44,12 +44,6 @@ _ADDRESS_TARGET = re.compile(rf"\s*{PROTOCOLS}")
 _LINE_MARKS = ("*", "#", ":", ";", "=", "|", "!", " ")  # what a link shows begins no list
 ADDRESS = "address"  # instead of a reason: the brackets are those of a link to an address
 _WITHOUT_TEXT = ("category", "file", "interlanguage")
-_IMAGE_OPTION = re.compile(
-    r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
-    r"|text-top|middle|bottom|text-bottom|\d*(?:x\d+)?\s*px|(?:alt|link|page|class|lang|thumb|thumbtime)\s*=.*"
-    r"|mini|miniatur|gerahmt|rahmenlos|hochkant.*|links|rechts|zentriert|vignette|gauche|droite|centré|cadre)?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def read_target(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str]:
@@ -76,9 +70,9 @@ def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: b
     if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
         title = normalize_title(rest, site)[0]
         return classify(title, fragment, site, colon=True, paper=paper)
-    if found and prefix in LANGUAGE_CODES:
+    if found and prefix in site.prefixes[0]:
         return "", "interwiki" if colon else "interlanguage"
-    if found and prefix in INTERWIKI_PREFIXES:
+    if found and prefix in site.prefixes[1]:
         return "", "interwiki"
     if not title:
         return "", "same_page" if fragment else "invalid_title"
@@ -101,7 +95,12 @@ class LinkRules:
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
-        self.templates = None if self.paper else TemplateTable(site.language, dumped)
+        self.templates = (
+            None if self.paper else TemplateTable(site.language, dumped, site.spellings(TEMPLATE))
+        )
+        self.spoken = frozenset(
+            PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(base_language(site.language), [])
+        )
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
@@ -111,7 +110,7 @@ class LinkRules:
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"
-            for code in LANGUAGE_CODES
+            for code in site.prefixes[0]
             if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
         }
         self.prefixes["Category"] = "category"
@@ -142,6 +141,8 @@ class LinkRules:
 
     def _resolve(self, raw: str) -> tuple[str, str, str]:
         """The same of one link."""
+        if "::" in raw and not raw.startswith(":") and not self.site.is_wikimedia:
+            raw = raw.rpartition("::")[2]  # the value of a property, in Semantic MediaWiki
         if _PLAIN_TITLE.fullmatch(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):
@@ -175,4 +176,4 @@ def link_rules(site: SiteInfo, profile: str, dumped: DumpTemplates | None = None
 def caption(label: str) -> str:
     """The caption of an image: what comes after the last bar, unless that is an option such as "thumb"."""
     text = label.rpartition("|")[2]
-    return "" if _IMAGE_OPTION.fullmatch(text) else text
+    return "" if IMAGE_OPTION.fullmatch(text) else text

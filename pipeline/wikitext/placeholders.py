@@ -16,6 +16,8 @@ from collections.abc import Iterable
 OPEN, CLOSE = "\x01", "\x02"  # around the text of a link that is an annotation
 GONE = "\x03"  # a hole: a template or a reference that leaves no text; link trails do not reach across
 CUT = "\x04"  # what is no text, such as a tag; the line is not empty
+KIND = "\x1b"  # behind a hole in running text, once or twice: what was there
+SPOKEN, FORMULA = GONE + KIND, GONE + KIND + KIND
 BREAK = "\x05"  # <br> and the edges of block elements
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank

@@ -312,7 +312,7 @@ def possible_reasons() -> set[str]:
     from pipeline.mediawiki.tags import KINDS
 
     whole, _ = source_reasons()
-    kinds = {*KINDS.values(), "templates", "tables", "comments"}
+    kinds = {*KINDS.values(), "templates", "tables", "comments", "hidden"}
     links = returned("classify") - {"article"} | {"category", "file", "interlanguage", "around_link"}
     found = whole | {f"{kind}:cut" for kind in kinds} | {f"links:{reason}" for reason in links}
     found |= {f"pages:{reason}" for reason in returned("_wikitext")}

@@ -36,6 +36,7 @@ def corpus() -> dict[str, Any]:
         "language": "en",
         "pages": 4321,
         "lost_text": {
+            "tags": {"<tabs>": 1234, "<aside>": 2},
             "templates": 3,
             "uses": 8642,
             "words": 97531,

@@ -5,6 +5,7 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 
 import json
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import add
@@ -35,6 +36,7 @@ RANKINGS = {
     "highest_link_probability": ("link_probability", "descending"),
     "lowest_link_probability": ("link_probability", "ascending"),
 }
+_TAG = re.compile("<[a-z0-9]+>")
 _COSTS = ("uses", "words", "links")
 Ranked = tuple[int, int, str]  # link count, id, title
 
@@ -85,13 +87,15 @@ def lost_text(folder: str) -> dict[str, Any]:
 
     Returns:
         The number of `templates`, their `uses`, `words` and `links`, and the `top`: `template`, `uses`, `words`,
-        `links` and `example` of those with most words, ties by name; the example is that of the first block.
+        `links` and `example` of those with most words, ties by name; the example is that of the first block. And the
+        `uses` of the `tags` that the project does not know, which stay in the text.
     """
     paths = storage.read_manifest(folder).paths(folder, "templates/")
     counts: dict[str, tuple[int, ...]] = {}
     for row in chain.from_iterable(storage.read_rows(path, ["template", *_COSTS]) for path in paths):
         known = counts.get(row["template"], (0,) * len(_COSTS))
         counts[row["template"]] = tuple(map(add, known, (row[name] for name in _COSTS)))
+    tags = {name: counts.pop(name)[0] for name in sorted(counts) if _TAG.fullmatch(name)}
     order = sorted(counts, key=lambda name: (-counts[name][_COSTS.index("words")], name))
     top = dict.fromkeys(order[:COSTLIEST_TEMPLATES], "")
     for row in chain.from_iterable(storage.read_rows(path, ["template", "example"]) for path in paths):
@@ -102,7 +106,7 @@ def lost_text(folder: str) -> dict[str, Any]:
         {"template": name, **dict(zip(_COSTS, counts[name], strict=True)), "example": example}
         for name, example in top.items()
     ]
-    return {"templates": len(counts), **sums, "top": rows}
+    return {"templates": len(counts), **sums, "top": rows, "tags": tags}
 
 
 # Entities

@@ -43,7 +43,7 @@ class Report(CorpusStage):
     """
 
     FOLDER = "report"
-    VERSION = 15
+    VERSION = 16
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(

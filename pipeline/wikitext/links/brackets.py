@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipeline.wikitext.lines import without_quotes
 from pipeline.wikitext.link_rules import ADDRESS, LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, KIND, OPEN, protect
 
 _LINK = re.compile(r"([^\[\]|\n]*)(?:\|(.*?))?\]\]", re.DOTALL)
 _AROUND = re.compile(r"([^\[\]|\n]+)\|")
@@ -109,7 +109,7 @@ class _Reader:
 
 def is_template(label: str) -> bool:
     """Return whether a label is only a template, in whose place the title is shown."""
-    return GONE in label and not label.strip(f"{GONE}{CUT} \n")
+    return GONE in label and not label.strip(f"{GONE}{KIND}{CUT} \n")
 
 
 def plain_label(label: str) -> str:

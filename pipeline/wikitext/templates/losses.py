@@ -1,10 +1,11 @@
-"""The losses by templates without a rule, by their names."""
+"""The losses by templates without a rule, by their names; and the tags that the project does not know."""
 
 import re
 from collections.abc import Mapping
 from operator import add
 from typing import NamedTuple
 
+from pipeline.wikitext.placeholders import reveal
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _NAME = re.compile(r"\{+([^|{}<]*)")
@@ -38,7 +39,13 @@ def count_loss(losses: Losses, text: str, start: int, end: int, templates: Templ
     source = text[raw.end() : min(end, start + _MOST_COUNTED)]
     words = sum(1 for _ in _WORD.finditer(source))
     example = " ".join(text[start : min(end, start + 2 * _EXAMPLE)].split())[:_EXAMPLE]
-    add_losses(losses, {name: Loss(1, words, source.count("[["), example)})
+    add_losses(losses, {name[0].upper() + name[1:]: Loss(1, words, source.count("[["), example)})
+
+
+def count_tag(losses: Losses, tag: re.Match[str]) -> None:
+    """Add a tag that the project does not know, by its name in angle brackets; its words are shown as they are."""
+    example = " ".join(reveal(tag.string[tag.start() : tag.start() + 2 * _EXAMPLE]).split())[:_EXAMPLE]
+    add_losses(losses, {f"<{tag[1].lower()}>": Loss(1, 0, 0, example)})
 
 
 def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:

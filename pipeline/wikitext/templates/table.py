@@ -1,7 +1,7 @@
 """The rules of a wiki's templates, by their names."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -30,11 +30,11 @@ def _tables() -> dict[str, dict[str, Any]]:
     return tomllib.loads(data.read_text("utf-8"))
 
 
-def fold(name: str) -> str:
-    """A template's name as the tables file it: without namespace, blanks for underscores, the first letter small."""
+def fold(name: str, prefixes: Collection[str] = ("template",)) -> str:
+    """A template's name as the tables file it: without its namespace (`prefixes` name it), the first letter small."""
     name = " ".join(name.replace("_", " ").split())
     prefix, colon, rest = name.partition(":")
-    if colon and prefix.lower() == "template":
+    if colon and prefix.strip().lower() in prefixes:
         name = rest.strip()
     return name[:1].lower() + name[1:]
 
@@ -46,9 +46,11 @@ class TemplateTable:
     the wiki's language.
     """
 
-    def __init__(self, language: str, dumped: DumpTemplates | None = None) -> None:
+    def __init__(
+        self, language: str, dumped: DumpTemplates | None = None, prefixes: Collection[str] = ("template",)
+    ) -> None:
         tables = _tables()
-        self._dumped = dumped
+        self._dumped, self._prefixes = dumped, prefixes
         # A language's own tables win.
         found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
         self.languages: dict[str, str] = _merged(found, "languages")
@@ -78,7 +80,7 @@ class TemplateTable:
         The name is the one at which the dump's redirects end.
         """
         if (found := self._by_name.get(raw)) is None:
-            name = fold(raw)
+            name = fold(raw, self._prefixes)
             rule = self._rule(name)
             found = self._in_dump(name, self._dumped) if rule is None and self._dumped else (name, rule)
             if len(self._by_name) < _KNOWN_NAMES:

@@ -44,7 +44,7 @@ def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) 
     assert [(row["source"], row["target"]) for row in rows["redirects"]] == [
         (page.title, page.redirect[0]) for page in pages() if page.redirect
     ]
-    expected = {page.page_id: extract(page.text, SITE).paragraphs for page in articles}
+    expected = {page.page_id: extract(page.text, SITE, title=page.title).paragraphs for page in articles}
     assert dict(read_paragraphs(storage.join(folder, "paragraphs/block-00003.parquet"))) == {
         page_id: list(paragraphs) for page_id, paragraphs in expected.items() if paragraphs
     }

@@ -7,6 +7,7 @@ import pytest
 from pipeline import storage
 from pipeline.mediawiki import languages
 from pipeline.mediawiki.characters import fold_name
+from pipeline.mediawiki.site import SiteInfo
 
 TABLES = {
     name: sorted(value) if isinstance(value, frozenset) else value
@@ -17,7 +18,7 @@ TABLES = {
 
 def test_tables_are_those_that_the_stages_were_made_with() -> None:
     """A table that changes changes the stages' bytes: their VERSIONs rise, and then this sum."""
-    assert storage.digest(TABLES) == "36bd3d2bcf70d541618405e84683ea90d1225b35831be33eee557547221a1d5b"
+    assert storage.digest(TABLES) == "1afd73ccdf8f61147b25f9abb9fbe6970024565d2973434605e85d7ff83838bd"
 
 
 @pytest.mark.parametrize("language", [*languages.LINK_TRAIL_LETTERS, "simple", "xx"])
@@ -61,8 +62,48 @@ def test_names_are_as_they_are_looked_up() -> None:
     assert all(name == fold_name(name) != "" for table in tables for name in table)
     prefixes = languages.LANGUAGE_CODES | languages.INTERWIKI_PREFIXES
     assert all(prefix == fold_name(prefix) for prefix in prefixes)
-    assert languages.own_prefixes("en", "") == {"en", "w"}
-    assert languages.own_prefixes("fr", "frwiki") == {"fr"}
+    assert SiteInfo("en", "", "first-letter", ()).own_prefixes == {"en", "w"}
+    assert SiteInfo("fr", "frwiki", "first-letter", ()).own_prefixes == {"fr"}
+
+
+@pytest.mark.parametrize(
+    ("language", "dbname", "base", "name", "is_one"),
+    [
+        *(
+            ("en", name, "", name, True)
+            for name in ("enwiki", "enwiktionary", "enwikivoyage", "commonswiki", "")
+        ),
+        *(
+            ("en", name, "https://quay.example/w", name, True)
+            for name in ("simplewiki", "enwiki", "metawiki")
+        ),
+        *(("nb", name, "//fork.example/w", name, True) for name in ("nowiki", "nowikinews")),
+        ("lzh", "zh_classicalwiki", "http://fork.example/w", "zh_classicalwiki", True),
+        ("be-tarask", "be_x_oldwiki", "http://fork.example/w", "be_x_oldwiki", True),
+        ("vro", "fiu_vrowiki", "http://fork.example/w", "fiu_vrowiki", True),
+        ("sgs", "bat_smgwiki", "http://fork.example/w", "bat_smgwiki", True),
+        ("crh-latn", "crhwiki", "http://fork.example/w", "crhwiki", True),
+        ("ike-cans", "iuwiki", "http://iu.wikipedia.org/wiki/X", "iuwiki", True),
+        ("map-bms", "map_bmswiki", "http://fork.example/w", "map_bmswiki", True),
+        ("my", "mywiki", "http://fork.example/w", "mywiki", True),
+        ("ja", "enwiki", "https://en.wikipedia.org/wiki/X", "enwiki", True),
+        ("en", "", "http://en.wikipedia.org/wiki/Main_Page", "", True),
+        ("en", "", "https://commons.wikimedia.org/wiki/Main_Page", "", True),
+        ("en", "", "//de.wikibooks.org/wiki/Hauptseite", "", True),
+        ("en", "mywiki", "http://localhost:8080/index.php/Main_Page", "localhost", False),
+        ("de", "itwiki", "https://quay.example/wiki/Main", "quay.example", False),
+        ("en", "", "https://quay.example/wiki/Main", "quay.example", False),
+        ("en", "", "http://mywikipedia.org/wiki/Main", "mywikipedia.org", False),
+        *(("en", name, "", name, False) for name in ("my_wiki", "gamewiki", "wiki", "starwars")),
+        ("en", "starwars", "https://x.example/wiki/Main", "x.example", False),
+        ("de", "wikidb", "", "wikidb", False),
+    ],
+)
+def test_wikimedias_wikis_are_told_by_their_databases(
+    language: str, dbname: str, base: str, name: str, is_one: bool
+) -> None:
+    assert languages.database_name(language, dbname, base) == name
+    assert languages.is_wikimedia(name) is is_one
 
 
 def test_other_codes_of_a_language() -> None:

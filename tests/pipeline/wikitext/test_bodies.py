@@ -141,7 +141,7 @@ def test_links_of_bodies_are_annotations_and_losses_are_those_without_a_text() -
         "a {{moto|Ape|apes}} b {{motto}} c {{dead}} d {{note}} e {{maybe}} f", SITE, dumped=PAGES.get
     )
     assert [(link.target, link.start) for link in found.paragraphs[0].links] == [("Ape", 2)]
-    assert {name: loss.uses for name, loss in found.losses.items()} == {"motto": 1, "nowhere": 1}
+    assert {name: loss.uses for name, loss in found.losses.items()} == {"Motto": 1, "Nowhere": 1}
 
 
 def test_without_the_dump_nothing_changes() -> None:

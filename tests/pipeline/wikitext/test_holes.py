@@ -96,3 +96,73 @@ def test_no_link_is_lost(pieces: list[str]) -> None:
     assert [char for char in closed if char in OPEN + CLOSE] == [
         char for char in text if char in OPEN + CLOSE
     ]
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "shown", "links"),
+    [
+        # what is said of a pronunciation goes with it
+        ("it", "Quarto ([[alfabeto fonetico|IPA]]: {{IPA|x}}) è", "Quarto è", []),
+        (
+            "it",
+            "Quarto ([[AFI]]: {{IPA|x}}; in [[tedesco]] ''Viert'') è",
+            "Quarto (in tedesco Viert) è",
+            ["Tedesco"],
+        ),
+        ("it", "Quarto (AFI {{IPA|x}}, pronuncia {{IPA|y}}), detto [[Q]]", "Quarto, detto Q", ["Q"]),
+        ("en", "Quay ({{IPAc-en|x}}, occasionally {{IPAc-en|y}}), also known", "Quay, also known", []),
+        ("en", "Q (named {{IPAc-en|x}}, [[plural]] ''Qs'') is", "Q (plural Qs) is", ["Plural"]),
+        (
+            "en",
+            "Quay ([[Polish language|Polish]]: {{IPA-pl|x}}; born 1950) is [[A]]",
+            "Quay (born 1950) is A",
+            ["A"],
+        ),
+        ("en", "Quay ({{IPA|x}} in British English or {{IPA|y}}) is", "Quay is", []),
+        ("en", "Quay (''audio'' {{audio|x.ogg|listen}}) is", "Quay is", []),
+        ("en", "Quay ({{respell|KEE}}, rhymes with key) is", "Quay (rhymes with key) is", []),
+        ("en", "Quay /{{IPAc-en|x}}/. It", "Quay. It", []),
+        ("fr", "Quai (prononcé {{API|x}} en français) est", "Quai est", []),
+        ("fr", "Quai ([[API]] : {{API|x}} ; en italien) est", "Quai (en italien) est", []),
+        ("fr", "Quai {{prononciation|LL-Q150 (fra)-X-quai.wav}} est", "Quai est", []),
+        (
+            "es",
+            "Muelle (pronunciado {{AFI|x}} en español; nacido en 1950) es",
+            "Muelle (nacido en 1950) es",
+            [],
+        ),
+        ("de", "Kai ([[Aussprache]]: {{IPA|x}}; * 1950) ist", "Kai (* 1950) ist", []),
+        ("ru", "Порт (произношение {{IPA|x}}) это", "Порт это", []),
+        ("sv", "Kaj (uttal {{IPA|x}}) är", "Kaj är", []),
+        # names stay
+        ("en", "Quay ({{lang-pl|Nab}} {{IPA-pl|x}}; born) is", "Quay (Polish: Nab; born) is", []),
+        ("en", "Quay (''kaai'' {{IPA-nl|x}}) is", "Quay (kaai) is", []),
+        (
+            "en",
+            "Quay ([[Old French]] ''kai'' {{IPA|x}}: shore) is",
+            "Quay (Old French kai: shore) is",
+            ["Old French"],
+        ),
+        ("en", "Quay (Greek, {{x}}; [[Greek]]: {{y}}) is", "Quay (Greek; Greek) is", ["Greek"]),
+        # the words beside a formula stay
+        ("en", "area (or <math>a</math>) is", "area (or) is", []),
+        ("en", "sum (in general: <math>a</math>) is", "sum (in general) is", []),
+        ("en", "sum (see <chem>H</chem>, from <ce>C</ce>; [[A]]) is", "sum (see, from; A) is", ["A"]),
+        ("de", "Fläche (und <math>a</math>) ist", "Fläche (und) ist", []),
+        ("en", "area (<math>a</math>) is", "area is", []),
+        (
+            "en",
+            "{{nowrap|area (or <math>a</math>)}} {{box|<math>b</math>}} is [[A|<math>c</math>]]",
+            "area is A",
+            ["A"],
+        ),
+    ],
+)
+def test_what_goes_with_a_hole_depends_on_what_was_there(
+    language: str, source: str, shown: str, links: list[str]
+) -> None:
+    found = extract(source, SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""),)))
+    assert (found.texts, found.targets) == ([shown], links)
+    for text, paragraph in zip(found.texts, found.paragraphs, strict=True):
+        anchors = [text[link.start : link.end] for link in paragraph.links]
+        assert all(anchor.strip() == anchor != "" for anchor in anchors)

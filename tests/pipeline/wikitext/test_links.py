@@ -86,3 +86,124 @@ def test_names_of_namespaces_and_wikis(site: SiteInfo, source: str, links: list[
 )
 def test_profile_paper_reads_links_as_before(source: str, links: list[tuple[str, str]]) -> None:
     assert read(source, ENGLISH, "paper")[0] == links
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "source", "links", "text", "own"),
+    [
+        ("en", "Gull Bay", "'''[[Gull Bay]]''' lies at [[Quay]].", ["Quay"], "Gull Bay lies at Quay.", 1),
+        ("en", "Gull Bay", "its [[Gull Bay#Past|past]], [[#Past|past]]", [], "its past, past", 2),
+        ("en", "Gull Bay", "[[gull_Bay|the bay]]s, [[Gull Bays]]", ["Gull Bays"], "the bays, Gull Bays", 1),
+        (
+            "en",
+            "Gull Bay",
+            "[[Gull%20Bay]] [[:Gull Bay]] [[Quay|[x] y]]",
+            ["Quay"],
+            "Gull Bay Gull Bay [x] y",
+            2,
+        ),
+        (
+            "en",
+            "Gull Bay",
+            "* [[A]] [[Gull Bay]]\n* [[Gull Bay]] [[B]]",
+            ["A", "B"],
+            "A Gull Bay / Gull Bay B",
+            2,
+        ),
+        ("en", "Gull Bay", "[[Gull Bay|[[A]] b]]", ["A"], "A b", 0),
+        ("en", "Gull", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
+        ("en", "", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
+        ("de", "Hafen", "Ein [[Hafen]]becken am [[Kai]].", ["Kai"], "Ein Hafenbecken am Kai.", 1),
+        ("ar", "ميناء", "ال[[ميناء]] [[بحر]]", ["بحر"], "الميناء بحر", 1),
+        ("tr", "İskele", "[[iskele]]de [[deniz]]", ["Deniz"], "iskelede deniz", 1),
+        ("zh", "港口", "[[港口|港]]和[[船]]", ["船"], "港和船", 1),
+    ],
+)
+def test_no_link_of_a_page_is_to_itself(
+    language: str, title: str, source: str, links: list[str], text: str, own: int
+) -> None:
+    found = extract(source, wiki(language), title=title)
+    assert found.targets == links
+    assert " / ".join(found.texts) == text
+    assert found.drops.get("links:same_page", 0) == own
+
+
+def test_links_of_a_page_to_itself_stay_in_profile_paper() -> None:
+    found = extract("[[Gull Bay]] [[#Past|past]]", ENGLISH, title="Gull Bay", profile="paper")
+    assert (found.targets, found.drops) == (["Gull Bay"], {"links:same_page": 1})
+
+
+OWN = {0: "", 6: "File", 10: "Template", 14: "Category", 110: "Forum"}
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "links", "text"),
+    [
+        (
+            wiki("en", "reactorgame", OWN),
+            "The [[No: 6 reactor]] in [[IT: Chapter Two]] and [[q: who|quiz]].",
+            ["No: 6 reactor", "IT: Chapter Two", "Q: who"],
+            "The No: 6 reactor in IT: Chapter Two and quiz.",
+        ),
+        (
+            wiki("de", "fabelwiki", OWN),
+            "[[D: Das Ende]] [[:C: Eins]] [[W:Z]]",
+            ["D: Das Ende", "C: Eins", "W:Z"],
+            "D: Das Ende C: Eins W:Z",
+        ),
+        (wiki("fr", "jeux", OWN), "[[fr:Abc|d]] [[Forum:X|y]] [[Category:Z]]", ["Fr:Abc"], "d y"),
+        (wiki("en", "localhost", OWN), "[[ja:A|b]] [[wikt:c]]", ["Ja:A", "Wikt:c"], "b wikt:c"),
+        (wiki("en", "x.example", OWN), "[[No: 6]]", ["No: 6"], "No: 6"),
+        # Wikimedia's have them all.
+        (wiki("my", "mywiki", OWN), "[[ja:A|b]] [[wikt:c|d]] f", [], "d f"),
+        (wiki("en", "enwiki", OWN), "[[No: 6]] [[en:A|b]] [[Star: A]]", ["A", "Star: A"], "b Star: A"),
+        (wiki("en", "enwikiquote", OWN), "[[de:X]]a [[w:Y|z]]", [], "a z"),
+        (wiki("en", "", OWN), "[[No: 6]]a", [], "a"),
+    ],
+)
+def test_prefixes_of_other_wikis_are_wikimedias(
+    site: SiteInfo, source: str, links: list[str], text: str
+) -> None:
+    found, shown = read(source, site)
+    assert [title for _, title in found] == links
+    assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "links", "text"),
+    [
+        (wiki("en", "towns", OWN), "in [[located in::Farland]].", [("Farland", "Farland")], "in Farland."),
+        (wiki("en", "towns", OWN), "[[has mayor::anna Bay|Anna]]s", [("Annas", "Anna Bay")], "Annas"),
+        (wiki("en", "towns", OWN), "[[a::b::Farland#x]]", [("Farland#x", "Farland")], "Farland#x"),
+        (wiki("en", "towns", OWN), "[[population::1,000]] live", [("1,000", "1,000")], "1,000 live"),
+        (wiki("en", "towns", OWN), "a [[secret::Farland| ]] b", [], "a b"),
+        (
+            wiki("en", "towns", OWN),
+            "[[:located in::Farland]]",
+            [("located in::Farland", "Located in::Farland")],
+            "located in::Farland",
+        ),
+        (wiki("de", "orte", OWN), "[[Liegt in::Land|im Land]]", [("im Land", "Land")], "im Land"),
+        (wiki("en", "enwiki", OWN), "[[std::string]]", [("std::string", "Std::string")], "std::string"),
+    ],
+)
+def test_values_of_properties_are_links_to_them(
+    site: SiteInfo, source: str, links: list[tuple[str, str]], text: str
+) -> None:
+    assert read(source, site) == (links, text)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("See [http://[2001:db8::1]/index.html the page].", "See the page."),
+        ("[//[::1]:80 a] [https://[2001:DB8::ff00:42:8329] ''b''] c", "a b c"),
+        ("[http://[::ffff:192.0.2.1]/x] a", "a"),
+        ("[[File:A.jpg|thumb|b [http://[::1]/ c]]]d", "d"),
+        ("[http://[::1 a]", "[http://[::1 a]"),
+        ("http://[::1]/ a", "http://[::1]/ a"),
+        ("[http://[xyz]/ a]", "[http://[xyz]/ a]"),
+    ],
+)
+def test_addresses_with_a_host_in_brackets(source: str, text: str) -> None:
+    assert read(source, ENGLISH) == ([], text)

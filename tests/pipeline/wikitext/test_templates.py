@@ -179,11 +179,24 @@ def test_the_papers_profile_shows_no_template() -> None:
     assert text_of("a {{nowrap|b}}, ({{IPA|c}}) d{{endash}}e", profile="paper") == "a , () de"
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("{{eB1911|x}}", "EB1911"),
+        ("{{EB1911}}", "EB1911"),
+        ("{{xXe cycle}}", "XXe cycle"),
+        ("{{é_t}}", "É t"),
+    ],
+)
+def test_losses_have_the_titles_of_their_pages(source: str, name: str) -> None:
+    assert [*extract(f"a {source} b", site("fr")).losses] == [name]
+
+
 def test_losses_are_counted_by_name() -> None:
     source = (
         "{{Infobox x|a=b}}\na {{Foo bar|[[B]] c}} d{{foo_bar|e}}.{{cn}} {{nowrap|f}}\n* {{cite book|title=g}}"
     )
-    assert extract(source, site()).losses == {"foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
+    assert extract(source, site()).losses == {"Foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
 
 
 def test_forty_deep_is_shown_and_deeper_is_not() -> None:
@@ -252,3 +265,26 @@ def test_no_arguments_raise_anything(name: str, arguments: list[str], behind: st
     for paragraph in extract(source, site()).paragraphs:
         assert paragraph.text == paragraph.text.strip()
         assert all(0 <= link.start < link.end <= len(paragraph.text) for link in paragraph.links)
+
+
+@pytest.mark.parametrize(
+    ("language", "namespace", "source", "text"),
+    [
+        ("de", "Vorlage", "{{Vorlage:nowrap|a [[b]]}} c", "a b c"),
+        ("de", "Vorlage", "{{vorlage: Nowrap |a}}{{Template:nbsp}}{{Vorlage:Unbekannt|b}}c", "a c"),
+        ("fr", "Modèle", "{{Modèle:nowrap|a}} {{modèle:Lang|de|b}}", "a b"),
+        ("fr", "Modèle", "{{MODÈLE:nowrap|a}}", "a"),
+        ("ru", "Шаблон", "{{Шаблон:nowrap|а}} {{шаблон_:_nowrap|б}}", "а б"),
+        ("ja", "Template", "{{テンプレート:nowrap|あ}}{{Template:nowrap|い}}", "あい"),
+        ("es", "Plantilla", "{{Plantilla:nowrap|a}}", "a"),
+        ("zh", "Template", "{{模板:nowrap|甲}}{{樣板:nowrap|乙}}", "甲乙"),
+        ("uk", "Шаблон", "{{Шаблон:nowrap|а}}", "а"),
+        ("en", "Template", "a {{Vorlage:nowrap|b}} {{User:nowrap|c}}", "a"),
+    ],
+)
+def test_the_namespace_of_templates_has_the_wikis_name(
+    language: str, namespace: str, source: str, text: str
+) -> None:
+    found = extract(source, SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (10, namespace))))
+    assert " ".join(found.texts) == text
+    assert not [name for name in found.losses if "owrap" in name and language != "en"]

@@ -192,6 +192,8 @@ def test_lost_text_is_summed_over_the_blocks(tmp_path: Path, monkeypatch: pytest
         [("a", 1, 2, 3, "{{a|first}}"), (HOSTILE, 1, 9, 0, f"{{{{{HOSTILE}}}}}")],
         [],
         [("a", 10, 20, 30, "{{a|later}}"), ("b", 1, 9, 0, "{{b}}"), ("c", 1, 0, 0, "")],
+        [("<tab>", 2, 0, 0, "<tab>x"), ("<aside>", 1, 0, 0, "<aside>")],
+        [("<tab>", 3, 0, 0, "<tab>y")],
     ]
     found = lost_text(write_templates(tmp_path / "all", blocks))
     assert {name: found[name] for name in ("templates", "uses", "words", "links")} == {
@@ -206,6 +208,7 @@ def test_lost_text_is_summed_over_the_blocks(tmp_path: Path, monkeypatch: pytest
         ("b", 1, 9, 0, "{{b}}"),
         ("c", 1, 0, 0, ""),
     ], "most words first, ties by name"
+    assert found["tags"] == {"<aside>": 1, "<tab>": 5}
     monkeypatch.setattr(corpus, "COSTLIEST_TEMPLATES", 1)
     short = lost_text(str(tmp_path / "all"))
     assert (short["templates"], [row["template"] for row in short["top"]]) == (4, ["a"])
@@ -214,7 +217,7 @@ def test_lost_text_is_summed_over_the_blocks(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("blocks", [[], [[], []]])
 def test_no_text_was_lost(tmp_path: Path, blocks: list[list[tuple[str, int, int, int, str]]]) -> None:
     found = lost_text(write_templates(tmp_path, blocks))
-    assert found == {"templates": 0, "uses": 0, "words": 0, "links": 0, "top": []}
+    assert found == {"templates": 0, "uses": 0, "words": 0, "links": 0, "top": [], "tags": {}}
 
 
 @given(st.dictionaries(st.integers(0, 3000), st.integers(1, 9), max_size=40))

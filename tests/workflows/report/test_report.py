@@ -192,6 +192,9 @@ def test_what_templates_cost_is_shown(content: dict[str, Any]) -> None:
     assert "the 1 with most words" in page
     (row,) = [line for line in markdown.splitlines() if "6,543" in line]
     assert len(re.findall(r"(?<!\\)\|", row)) == 6, "neither name nor example ends its cell"
+    assert "<bdi>&lt;tabs&gt;</bdi> (1,234), <bdi>&lt;aside&gt;</bdi> (2).</p>" in page
+    content["corpus"]["lost_text"]["tags"] = {}
+    assert "Tags that are not known" not in whole(content)
     content["corpus"]["lost_text"]["templates"] = 1
     assert "with most words" not in whole(content), "all are shown"
     content["corpus"]["lost_text"]["top"] = []

@@ -1,4 +1,4 @@
-"""Markup that makes lines: heading tags, poems, definition lists; and rows of tables that no table is around.
+"""Markup that makes lines: heading tags, poems, tabs, definition lists; and rows of tables that no table is around.
 
 `split_blocks` works on the source, where the edges of tags, templates and links are still seen; `keep_bars` behind the
 cut, where what is left of a table is seen.
@@ -7,17 +7,19 @@ cut, where what is left of a table is seen.
 import re
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS, PROTOCOLS
-from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
+from pipeline.wikitext.placeholders import BREAK, CUT, GONE, KIND, protect
 
 # Looked for first, since few pages have any.
-_SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM])\b")
-_SOME_TERM = re.compile(r";(?<=[\n*#:];)")
+_SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM]|[tT][aA][bB][bB][eE][rR])\b")
+_SOME_TERM = re.compile(r";(?<=[\n*#:>];)")
 _SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
-_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
-_POEM_LINE = re.compile(r"\n[ :]*")
-_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
-_TERM = re.compile(r"\n(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
+# Between the lines of a poem; and between tabs, whose names are no text.
+_BETWEEN = {
+    "poem": r"\n[ :]*",
+    "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
+}
+_TERM = re.compile(r"\n((?i:<(?:noinclude|onlyinclude|translate)>)?)(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
 _ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]+"
 _TERM_TOKENS = re.compile(
     rf"""<!--.*?(?:-->|$) | \[\[[^\[\]]*\]\] | \[{_ADDRESS}[^\[\]]*\] | {_ADDRESS}
@@ -27,23 +29,25 @@ _TERM_TOKENS = re.compile(
 )
 _TAGS = (INLINE_TAGS | BLOCK_TAGS | KINDS.keys()) - {"br", "hr", "wbr"}
 _ROW_MARKS = ("|-", "|+", "|}")
-_NO_TEXT = f"{GONE}{CUT} \t"
+_NO_TEXT = f"{GONE}{KIND}{CUT} \t"
 
 
 def split_blocks(text: str) -> str:
-    """The source with headings in tags as headings, and with the lines of poems and the terms of lists apart."""
+    """The source with headings in tags as headings, and with the lines of poems, tabs and the terms of lists apart."""
     if _SOME_TAG.search(text):
         text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
-        text = _break_poems(text)
+        for tag, between in _BETWEEN.items():
+            text = _break_lines(text, tag, re.compile(between, re.IGNORECASE | re.ASCII))
     return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
 
 
-def _break_poems(text: str) -> str:
-    """The lines of a poem stay lines."""
+def _break_lines(text: str, tag: str, between: re.Pattern[str]) -> str:
+    """The lines in these tags stay lines."""
+    begins, ends = (re.compile(mark, re.IGNORECASE | re.ASCII) for mark in (rf"<{tag}\b", rf"</{tag}\s*>"))
     pieces: list[str] = []
     position = 0
-    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
-        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
+    while (first := begins.search(text, position)) and (last := ends.search(text, first.end())):
+        pieces += text[position : first.start()], between.sub(BREAK, text[first.start() : last.start()])
         position = last.start()
     return "".join((*pieces, text[position:])) if pieces else text
 
@@ -57,14 +61,14 @@ def _split_terms(text: str) -> str:
 
 
 def _split_term(line: re.Match[str]) -> str:
-    marks, text = line.groups()
+    tag, marks, text = line.groups()
     nested = 0  # tags and templates that are open
     styles = 0  # 1 for italics, 2 for bold
     for token in _TERM_TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "colon":
             if not nested and not styles:
-                return f"\n{marks}{text[: token.start()]}{BREAK}{text[token.end() :]}"
+                return f"\n{tag}{marks}{text[: token.start()]}{BREAK}{text[token.end() :]}"
         elif kind == "quotes":
             styles ^= {2: 1, 3: 2, 4: 2}.get(len(token.group()), 3)
         elif kind == "open":

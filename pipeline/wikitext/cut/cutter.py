@@ -1,45 +1,28 @@
-"""The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time."""
+"""Reads a page from mark to mark, and says which stretches of it are replaced by what."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
-from pipeline.wikitext.blocks import keep_bars, split_blocks
-from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
-from pipeline.wikitext.templates.losses import Losses, count_loss
+from pipeline.wikitext.cut.hidden import Elements
+from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Region, Tokens, outermost, pieces
+from pipeline.wikitext.placeholders import BREAK, CUT, FORMULA, GONE, SPOKEN, protect
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
-# Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
-# table begins a line is looked at by code.
-_TOKENS = r"""<!--
-    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
-        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
-    |\{\{(?P<template>[^{}<]*)\}\}(?!\})
-    |\{(?P<open>\{+) | \}(?P<shut>\}+)
-    |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
-_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
-_KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
-_LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
-_BLANKS = re.compile(r"[ \t]*")
+_COMMENTS_ALONE = re.compile(r"(?:[ \t]*+<!--(?>.*?-->|.*))*+[ \t]*+(?:\n|\Z)", re.DOTALL)
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
+_EMPTY_TAGS = ("br", "hr", "wbr")
+# MediaWiki's preprocessor takes these out: they leave nothing, as comments do, and what is behind them begins its line.
+_NO_TAGS = ("noinclude", "onlyinclude", "translate", "tvar")
+_NOT_HERE = "includeonly"  # goes with its content; without an end tag the rest of the page goes
+_AROUND = re.compile(r"\[\[[^\[\]|\n]+\|\Z")  # of a file, which takes the place of a link's label
+_SPOKEN = ("ipa", "audio", "respell")  # names of templates of pronunciations begin so
+_RECORDING = re.compile(r"\|[^|{}\n]*\.(?:flac|midi?|mp3|og[agv]|opus|wav|webm)\s*[|}]", re.IGNORECASE)
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
 _LONGER = 200  # characters that a template may show beyond twice its own source
 _BEFORE = 300  # characters in which an open bracket is looked for
-_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
-
-
-class Region(NamedTuple):
-    """A stretch of the source that is replaced; ``kind`` is "" where no text is lost."""
-
-    start: int
-    end: int
-    replacement: str
-    kind: str
 
 
 class _Open(NamedTuple):
@@ -49,79 +32,16 @@ class _Open(NamedTuple):
     rule: Rule | None = None  # of a template that shows text
 
 
-class Tokens(NamedTuple):
-    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
-
-    outside: re.Pattern[str]
-    in_file: re.Pattern[str]
-
-
-def tokens(file_prefixes: Iterable[str]) -> Tokens:
-    """The tokens where links with these prefixes (in any case; none: no link) go with their captions."""
-    names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
-    file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
-    outside = f"{_TOKENS} | {file}"
-    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
-
-
-def cut(
-    text: str, wanted: Tokens, templates: TemplateTable | None = None
-) -> tuple[str, Counter[str], Losses]:
-    """(text without comments, tables, references, file links and the like, drops by reason, what templates cost).
-
-    A template leaves the text that its rule shows, or nothing; without `templates` none shows any. Time is linear in
-    the text.
-    """
-    text = without_controls(text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    text = split_blocks(text)
-    drops: Counter[str] = Counter()
-    losses: Losses = {}
-    text = _cut_once(text, wanted, templates, drops, losses)
-    if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
-        text = _cut_once(text, wanted, templates, drops, losses)
-    return keep_bars(text).replace("<", ANGLE), drops, losses
-
-
-def _cut_once(
-    text: str, wanted: Tokens, templates: TemplateTable | None, drops: Counter[str], losses: Losses
-) -> str:
-    regions = _Cutter(text, wanted, templates).run()
-    for region in regions:
-        if region.kind:
-            _count_losses(drops, text, region)
-            if region.kind == "templates" and templates:
-                count_loss(losses, text, region.start, region.end, templates)
-    return "".join(_pieces(text, regions, 0, len(text)))
-
-
 def _as_value(shown: str) -> str:
     """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
-def _pieces(text: str, regions: list[Region], position: int, last: int) -> Iterator[str]:
-    for start, end, replacement, _ in regions:
-        yield text[position:start]
-        yield replacement
-        position = end
-    yield text[position:last]
+def _unspoken(arguments: Arguments) -> None:
+    """The rule of a pronunciation that is left out."""
 
 
-def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """Count what one region drops: itself, and the links inside."""
-    kind = region.kind
-    if ":" in kind:
-        drops[kind] += 1
-        return
-    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
-    if kind in _HOLDS_LINKS:
-        links = text.count("[[", region.start, region.end) - (kind == "files")
-        if links:
-            drops[f"links:in_{kind}"] += links
-
-
-class _Cutter:
+class Cutter:
     """One pass over a page: tokens in, regions out."""
 
     def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None) -> None:
@@ -132,6 +52,7 @@ class _Cutter:
         self.stack: list[_Open] = []
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
         self.unseen = 0  # open tables, files and templates of which a reader sees nothing
+        self.elements = Elements(text)
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -139,7 +60,7 @@ class _Cutter:
         while match := (in_file if depth["files"] else outside).search(text, position):
             position = self.step(match)
         self.close_rest()
-        return _outermost(self.regions)
+        return outermost(self.regions)
 
     def close_rest(self) -> None:
         """Close what never ends: a template loses its braces, a table its rows, a file link its line."""
@@ -150,8 +71,8 @@ class _Cutter:
             elif left.kind == "tables" and self.text[left.start] != "<":
                 self.regions.append(Region(left.start, left.end, f"{GONE}\n|-", ""))
             elif left.kind == "files" and left.start >= covered:
-                line_end = self.text.find("\n", left.start)
-                covered = line_end if line_end >= 0 else len(self.text)
+                name = UNCLOSED_FILE.match(self.text, left.start)
+                covered = name.end() if name else left.end
                 self.regions.append(Region(left.start, covered, GONE, "markup:unclosed_file"))
 
     def step(self, match: re.Match[str]) -> int:
@@ -159,7 +80,9 @@ class _Cutter:
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            self.template(start, end, self.rule(start + 2, start))
+            is_mark = end - start == 6 and self.templates and self.text[start:end] in ("{{(!}}", "{{!)}}")
+            if not is_mark or not self.table(start, end, begins=self.text[start + 2] == "("):
+                self.template(start, end, self.rule(start + 2, start))
         elif kind == "attributes":
             return self.tag(match)
         elif kind == "open":
@@ -198,9 +121,12 @@ class _Cutter:
         folded, rule = self.templates.find(name.group())
         if folded in self.templates.spoken:
             line = self.text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
-            if sum(map(line.count, "(（")) > sum(map(line.count, ")）")):
-                return None
-        return None if rule is silent else rule
+            in_bracket = sum(map(line.count, "(（")) > sum(map(line.count, ")）"))
+            if in_bracket or _RECORDING.match(self.text, name.end()):
+                return _unspoken
+        elif rule is None or rule is silent:
+            return _unspoken if folded.lower().startswith(_SPOKEN) else None
+        return rule
 
     def template(self, start: int, end: int, rule: Rule | None) -> None:
         """A template leaves what its rule shows; templates in it have left theirs already."""
@@ -210,11 +136,12 @@ class _Cutter:
             while first and self.regions[first - 1].start >= start:
                 first -= 1
             source = self.text[start + 2 : end - 2]
-            if inner := _outermost(self.regions[first:]):
-                source = "".join(_pieces(self.text, inner, start + 2, end - 2))
+            if inner := outermost(self.regions[first:]):
+                source = "".join(pieces(self.text, inner, start + 2, end - 2))
             shown = rule(Arguments(source))
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
-            self.cut(start, end, GONE, "templates")
+            is_spoken = rule is _unspoken and not self.depth["templates"]
+            self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
             # To the template around it neither is a mark.
             self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
@@ -236,29 +163,31 @@ class _Cutter:
         if self.depth[kind]:
             self.cut(self.pop_until(kind).start, end, replacement, kind)
 
-    def table(self, start: int, end: int, *, begins: bool) -> None:
-        """A table mark counts only at the beginning of a line, behind blanks, comments or the marks of a list."""
+    def table(self, start: int, end: int, *, begins: bool) -> bool:
+        """Whether a table mark counts: it begins a line, behind blanks, comments or the marks of a list."""
         first, latest = start, len(self.regions)
         while True:
             before = self.text[max(0, first - _INDENT) : first]
             margin = before.rstrip(" \t:*#;" if begins else " \t")
             first -= len(before) - len(margin)
             latest -= 1
-            if latest < 0 or self.regions[latest].end != first or self.regions[latest].kind != "comments":
+            if latest < 0 or self.regions[latest].end != first or self.regions[latest].replacement:
                 break
             first = self.regions[latest].start
-        if first and self.text[first - 1] != "\n":
-            return
-        if begins:
+        counts = not first or self.text[first - 1] == "\n"
+        if counts and begins:
             self.push(_Open("tables", first, end))
-        else:
+        elif counts:
             self.close("tables", end, "\n")
+        return counts
 
     def close_link(self, end: int) -> None:
         if self.stack and self.stack[-1].kind in ("links", "files"):
             opened = self.pop()
             if opened.kind == "files":
-                self.cut(opened.start, end, GONE, "files")
+                first = max(0, opened.start - _BEFORE) if self.text.startswith("]]", end) else opened.start
+                around = _AROUND.search(self.text, first, opened.start)
+                self.cut(around.start() if around else opened.start, end + 2 * bool(around), GONE, "files")
 
     def close_braces(self, start: int, end: int) -> None:
         """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""
@@ -270,30 +199,20 @@ class _Cutter:
             if opened.end - width - opened.start >= 2:
                 self.push(_Open("templates", opened.start, opened.end - width))
         if end - start >= 2:
-            self.regions.append(Region(start, end, " ", "markup:stray_braces"))
+            before_point = self.text[end : end + 1] in tuple(".,;:!?)")
+            self.regions.append(Region(start, end, CUT if before_point else " ", "markup:stray_braces"))
 
     def comment(self, start: int) -> int:
         """A comment goes; comments that fill a line take it along, as in MediaWiki."""
-        end = self.comment_end(start)
+        closing = self.text.find("-->", start + 4)
+        end = closing + 3 if closing >= 0 else len(self.text)
         before = self.text[max(0, start - _INDENT) : start]
         margin = before.rstrip(" \t")
-        if not margin or margin[-1] == "\n":
-            behind = self.skip_blanks(end)
-            while self.text.startswith("<!--", behind):
-                behind = self.skip_blanks(self.comment_end(behind))
-            if self.text[behind : behind + 1] in ("", "\n"):
-                start -= len(before) - len(margin)
-                end = min(behind + 1, len(self.text))
+        if (not margin or margin[-1] == "\n") and (line := _COMMENTS_ALONE.match(self.text, end)):
+            start -= len(before) - len(margin)
+            end = line.end()
         self.cut(start, end, "", "comments")
         return end
-
-    def comment_end(self, start: int) -> int:
-        closing = self.text.find("-->", start + 4)
-        return closing + 3 if closing >= 0 else len(self.text)
-
-    def skip_blanks(self, position: int) -> int:
-        blanks = _BLANKS.match(self.text, position)
-        return blanks.end() if blanks else position
 
     def tag(self, match: re.Match[str]) -> int:
         """An HTML or extension tag; what only looks like one is text."""
@@ -303,10 +222,11 @@ class _Cutter:
         empty = attributes.endswith("/")
         if name in KINDS or name == "nowiki":
             return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
-        if name in INLINE_TAGS:
-            self.regions.append(Region(start, end, CUT, ""))
-        elif name in BLOCK_TAGS:
-            self.regions.append(Region(start, end, BREAK, ""))
+        if name in INLINE_TAGS or name in BLOCK_TAGS:
+            mark = BREAK if name in BLOCK_TAGS else "" if name in _NO_TAGS and self.templates else CUT
+            if attributes and not (slash or empty or self.unseen or name in _EMPTY_TAGS) and self.templates:
+                end = self.elements.end(start, end, attributes)
+            self.regions.append(Region(start, end, mark, "hidden" if end > match.end() else ""))
         elif name == "table":
             self.regions.append(Region(start, end, BREAK, ""))
             if slash:
@@ -320,9 +240,13 @@ class _Cutter:
     def content_tag(self, name: str, start: int, end: int, *, closing: bool, empty: bool) -> int:
         last = None
         if not closing and not empty and name not in self.endless:
-            last = _END_TAGS[name].search(self.text, end)
+            last = END_TAGS[name].search(self.text, end)
             if last is None:
                 self.endless.add(name)
+        if name == _NOT_HERE and self.templates:
+            stop = last.end() if last else end if empty or closing else len(self.text)
+            self.regions.append(Region(start, stop, "", KINDS[name] if stop > end else ""))
+            return stop
         if last is None:
             lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
             mark = CUT if name == "nowiki" else CUT + GONE if name in INLINE_CONTENT else BREAK
@@ -333,16 +257,7 @@ class _Cutter:
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
-            self.regions.append(Region(start, last.end(), CUT + GONE if inline else BREAK, KINDS[name]))
+            is_formula = KINDS[name] == "math" and self.templates and not self.depth["templates"]
+            mark = CUT + (FORMULA if is_formula else GONE) if inline else BREAK
+            self.regions.append(Region(start, last.end(), mark, KINDS[name]))
         return last.end()
-
-
-def _outermost(regions: list[Region]) -> list[Region]:
-    """The regions in order, without those that lie inside another."""
-    kept: list[Region] = []
-    reached = 0
-    for region in sorted(regions, key=lambda region: (region.start, -region.end)):
-        if region.start >= reached:
-            kept.append(region)
-            reached = region.end
-    return kept
