@@ -26,7 +26,6 @@ def make_parser() -> argparse.ArgumentParser:
     add("--tokenizer", type=Path, required=True, help=words)
     add("--entity-vocab", type=Path, required=True, help="entity_vocab.json or entity_vocab.tsv")
     add("--lite", action="store_true", help="keep only the special entities, such as [MASK]")
-    add("--statistics", type=Path, help="statistics.json of the sequences, for the model card")
     return parser
 
 
@@ -41,11 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from model.hf.compare import check_and_print
 
             return check_and_print(**options)
-        from model.hf.card import read_figures
         from model.hf.export import export
 
-        statistics = options.pop("statistics")
-        export(**options, figures=read_figures(statistics) if statistics else {})
+        export(**options)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

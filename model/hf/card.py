@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from model.files import EVALUATION, PRETRAINING, read_json, read_optional
+from model.files import EVALUATION, PRETRAINING, read_optional
 from model.luke.config import LukeConfig
 
 TEXTS = tomllib.loads(Path(__file__).with_name("card.toml").read_text(encoding="utf-8"))
@@ -128,14 +128,6 @@ def metadata(values: Mapping[str, Any]) -> str:
     return "\n".join(
         ["---", *(f"{name}: {json.dumps(value)}" for name, value in known.items() if value), "---", ""]
     )
-
-
-def read_figures(path: Path) -> dict[str, Any]:
-    """The figures of a corpus from its statistics.json; ValueError for a file of other content."""
-    figures = read_json(path)
-    if missing := [part for part in PARTS if not set(COUNTS) <= set(figures.get(part) or ())]:
-        raise ValueError(f"{path}: no counts of {missing[0]} in it; give statistics.json of the sequences")
-    return figures
 
 
 def read_training(folder: Path) -> dict[str, Any]:

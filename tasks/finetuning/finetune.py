@@ -69,11 +69,8 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
         track = find_tracker(settings.tracker)
         run = prepare(chosen, row, hyperparameters, data, settings)
         training = EpochTraining(run, output / CHECKPOINTS, identity, settings.checkpoint_minutes, track)
-        table = {"entities_sha256": entities_sha256(settings.mentions)} if settings.mentions else {}
         with hold(output / CHECKPOINTS):
-            metrics = train_and_write(
-                training, output, names, table, tokenizer=kept, keeps_weights=settings.keeps_weights
-            )
+            metrics = train_and_write(training, output, names, kept, settings)
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     name = f"{task}, variant {settings.variant}"
     report_little(name, metrics, hyperparameters)
@@ -84,32 +81,37 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
 def identity_of(
     names: Mapping[str, Any], data: Path, hyperparameters: Hyperparameters, settings: FineTuningSettings
 ) -> dict[str, Any]:
-    """Return what a run is recognised by: all that decides its bytes."""
-    values: dict[str, Any] = {
+    """Return what a run is recognised by: all that decides its bytes, of files the SHA-256."""
+    if settings.mentions:
+        read_manifest(str(settings.mentions))  # which says what is wrong with another folder
+    words = tokenizer_files(settings.tokenizer)
+    return {
+        "version": VERSION,
         **names,
         "negative_label": settings.negative_label,
         "hyperparameters": asdict(hyperparameters),
         **({} if settings.keeps_weights else {"keeps_weights": False}),
         **({"tag_column": settings.tag_column} if settings.tag_column else {}),
+        "data": {name: file_sha256(str(path)) for name, path in split_files(data).items()},
+        "weights": fingerprint_model(str(settings.weights)),
+        "tokenizer": {name: file_sha256(str(path)) for name, path in words.items()},
+        **({"mentions": file_sha256(str(settings.mentions / MANIFEST))} if settings.mentions else {}),
     }
-    prints = fingerprints(data, settings.weights, settings.tokenizer, settings.mentions)
-    return {"version": VERSION, **values, **prints}
 
 
 def train_and_write(
     training: EpochTraining,
     output: Path,
     names: Mapping[str, Any],
-    table: Mapping[str, str],
-    *,
     tokenizer: Mapping[str, bytes],
-    keeps_weights: bool,
+    settings: FineTuningSettings,
 ) -> dict[str, Any]:
     """Trains, moves the classifier's bias, fits the temperature, scores, writes the files, and returns the metrics.
 
-    `names` are the task, the variant and so on, which metrics and configuration begin with; `table` is what the
-    configuration says of the mention table, if there is one.
+    `names` are the task, the variant and so on, which metrics and configuration begin with; `tokenizer` are the files
+    of the copy of that.
     """
+    table = {"entities_sha256": entities_sha256(settings.mentions)} if settings.mentions else {}
     training.train()
     run = training.run
     outputs = outputs_of(run, "dev")
@@ -127,16 +129,8 @@ def train_and_write(
         "run": digest(training.identity),
     }
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
-    write(
-        run,
-        output,
-        config,
-        metrics,
-        training.history,
-        predictions,
-        tokenizer=tokenizer,
-        keeps_weights=keeps_weights,
-    )
+    kept: dict[str, Any] = {"tokenizer": tokenizer, "keeps_weights": settings.keeps_weights}
+    write(run, output, config, metrics, training.history, predictions, **kept)
     return metrics
 
 
@@ -199,15 +193,3 @@ def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
     if name not in choices:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(choices)}")
     return choices[name]
-
-
-def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | None) -> dict[str, Any]:
-    """Return what tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
-    if mentions:
-        read_manifest(str(mentions))  # which says what is wrong with another folder
-    return {
-        "data": {name: file_sha256(str(path)) for name, path in split_files(data).items()},
-        "weights": fingerprint_model(str(weights)),
-        "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
-        **({"mentions": file_sha256(str(mentions / MANIFEST))} if mentions else {}),
-    }

@@ -23,10 +23,9 @@ from tasks.linking.inputs import KINDS, STDIN, Parser, check_inputs, documents_o
 from tasks.linking.linker import Linker, basis_of
 from tasks.linking.open import open_linker
 from tasks.linking.options import (
-    add_certainty,
     add_document_errors,
+    add_links,
     add_method,
-    add_recognition,
     add_table,
     complete,
     documents_at_once,
@@ -105,9 +104,7 @@ def add_link(command: argparse.ArgumentParser) -> None:
         help="write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
     )
     add_on_error(command)
-    add_recognition(command)
-    add_method(command)
-    add_certainty(command)
+    add_links(command)
 
 
 def run_link(options: argparse.Namespace) -> int:
@@ -140,9 +137,7 @@ def summary(linker: Linker) -> str:
 def add_serve(command: argparse.ArgumentParser) -> None:
     """The options of `serve`."""
     add_service(command)
-    add_recognition(command)
-    add_method(command)
-    add_certainty(command)
+    add_links(command)
 
 
 def run_serve(options: argparse.Namespace) -> int:

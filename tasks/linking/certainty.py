@@ -18,13 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.storage.files import write_bytes
-from pipeline.storage.manifests import manifest_sha256
 from tasks.io.records import as_record, parse_file, read_text
-from tasks.linking.candidates import CandidateFinder
 
 BINS = 10
-VERSION = 2  # rises where the same parts of a linker give other scores
-GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 Figures = dict[str, Any]
 Floats = NDArray[np.float64]
 
@@ -83,30 +79,6 @@ _LIMITS = {
 
 
 # The file
-
-
-def basis(
-    finder: CandidateFinder, model: Path | None, contexts: str | None, *, is_global: bool
-) -> dict[str, Any]:
-    """Return what probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
-
-    `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
-    """
-    fingerprint = max_words = None
-    if model:
-        from model.files import pretrained_words
-        from model.hf.load import fingerprint_model  # torch, which the prior alone does without
-
-        fingerprint, max_words = fingerprint_model(str(model)), pretrained_words(model)
-    return {
-        "mentions": manifest_sha256(finder.table.folder),
-        "contexts": contexts and manifest_sha256(contexts),
-        "model": fingerprint,
-        "max_words": max_words,  # of its windows
-        "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
-        "most_candidates": finder.most,
-        "version": VERSION,
-    }
 
 
 def write_certainty(path: Path, certainty: Certainty, made_for: Figures, fit: Figures) -> None:

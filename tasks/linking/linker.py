@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.contexts import ContextTable
+from pipeline.storage.manifests import manifest_sha256
 from tasks.io.records import Record
 from tasks.linking.candidates import (
     NO_LINKS,
@@ -19,7 +20,7 @@ from tasks.linking.candidates import (
     LinkingExample,
     OwnLinks,
 )
-from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis
+from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 
@@ -31,6 +32,8 @@ Answer = dict[str, Any]
 Recognize = Callable[[Sequence[str]], Sequence[Sequence[DetectedMention]]]
 """The names in each of some texts, by a model of entity recognition."""
 _CHARACTERS_AT_ONCE = 1 << 13  # of texts in which a model finds names
+VERSION = 2  # rises where the same parts of a linker give other scores
+GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
 
@@ -206,13 +209,23 @@ class Linker:
 
 
 def basis_of(linker: Linker) -> Figures:
-    """Return what a calibration of a linker is made for."""
-    return basis(
-        linker.finder,
-        linker.model.folder if linker.model else None,
-        linker.contexts.folder if linker.contexts else None,
-        is_global=linker.is_global,
-    )
+    """Return what a calibration of a linker is made for: tables, candidates, model and mode."""
+    model, contexts = linker.model, linker.contexts
+    fingerprint = max_words = None
+    if model:
+        from model.files import pretrained_words
+        from model.hf.load import fingerprint_model
+
+        fingerprint, max_words = fingerprint_model(str(model.folder)), pretrained_words(model.folder)
+    return {
+        "mentions": manifest_sha256(linker.finder.table.folder),
+        "contexts": contexts and manifest_sha256(contexts.folder),
+        "model": fingerprint,
+        "max_words": max_words,  # of its windows
+        "mode": (GLOBAL if linker.is_global else LOCAL) if model else PRIOR,
+        "most_candidates": linker.finder.most,
+        "version": VERSION,
+    }
 
 
 def shares_by_counts(example: LinkingExample, certainty: Certainty) -> "list[Floats | list[float]]":

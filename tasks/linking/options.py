@@ -99,8 +99,9 @@ def add_method(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_recognition(command: argparse.ArgumentParser) -> None:
-    """Add the options of a model that finds mentions."""
+def add_links(command: argparse.ArgumentParser) -> None:
+    """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
+    add_method(command)
     command.add_argument(
         "--ner",
         type=Path,
@@ -113,10 +114,6 @@ def add_recognition(command: argparse.ArgumentParser) -> None:
         help="language, such as en, whose rules split sentences for --ner; an unknown code gets general rules, and "
         f"with {NO_LANGUAGE} each line is a sentence (default: the table's language)",
     )
-
-
-def add_certainty(command: argparse.ArgumentParser) -> None:
-    """Add the thresholds of a link."""
     command.add_argument(
         "--min-link-probability",
         type=share,

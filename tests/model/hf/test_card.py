@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from model.hf.card import escape, fine_tuned_card, model_card, read_figures, read_training
+from model.hf.card import escape, fine_tuned_card, model_card, read_training
 from tests.support.models import TINY
 
 COUNTS = {"sequences": 1200, "words": 3_400_000, "annotations": 56, "unknown_entities": 7}
@@ -130,12 +130,3 @@ def test_card_of_a_fine_tuned_model(tmp_path: Path) -> None:
 )
 def test_text_is_shown_as_it_is(text: str, escaped: str) -> None:
     assert escape(text) == escaped
-
-
-def test_figures_are_read_or_refused(tmp_path: Path) -> None:
-    path = tmp_path / "statistics.json"
-    path.write_text(json.dumps(CORPUS))
-    assert read_figures(path) == CORPUS
-    path.write_text(json.dumps(CORPUS | {"held_out": {"sequences": 1}}))
-    with pytest.raises(ValueError, match=r"statistics\.json: no counts of held_out"):
-        read_figures(path)

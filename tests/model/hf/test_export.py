@@ -360,20 +360,13 @@ def test_tokenizer_with_500_000_titles(shared: Path, tmp_path: Path) -> None:
     assert encoded["entity_ids"] == [499_999], took
 
 
-def test_command_line(shared: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line(shared: Path, source: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "entity_vocab.tsv"
     tsv.write_text("".join(f"{title}\t7\n" for title in TITLES))
-    statistics = tmp_path / "statistics.json"
-    counts = {"sequences": 12, "words": 3400, "annotations": 56, "unknown_entities": 7}
-    statistics.write_text(json.dumps({"sequences": counts, "held_out": counts}))
     arguments = ["export", str(source), str(tmp_path / "out"), "--entity-vocab", str(tsv), "--lite"]
     arguments += ["--tokenizer", str(shared / "data" / "roberta-tokenizer")]
-    assert main([*arguments, "--statistics", str(statistics)]) == 0
-    card = (tmp_path / "out" / "README.md").read_text()
-    assert "| words | 3,400 | 3,400 |" in card
-    statistics.write_text("{}")
-    assert main([*arguments, "--statistics", str(statistics)]) == 2
-    assert f"{statistics}: no counts of sequences" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert "## Use" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_module_is_a_command() -> None:

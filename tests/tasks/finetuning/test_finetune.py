@@ -28,7 +28,7 @@ from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
-from tasks.task import PROFILES, Hyperparameters
+from tasks.task import PROFILES, Hyperparameters, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG as WITH_LARGE_WEIGHTS
 from tests.support.fine_tuned import bert, contents, finetune, prepared
@@ -298,9 +298,9 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
 ) -> None:
     """An error where it finds nothing in both splits, unless it is allowed, or there is nothing to be found."""
 
-    def decode(dataset: Any, *rest: Any) -> list[list[Span]]:
-        found = [] if dataset.path.stem in splits else [Span(0, 1, "PER")]
-        return [found for _ in dataset.sentences]
+    def decode(outputs: Outputs[Any, Any]) -> list[list[Span]]:
+        found = [] if outputs.dataset.path.stem in splits else [Span(0, 1, "PER")]
+        return [found for _ in outputs.dataset.sentences]
 
     monkeypatch.setattr(ner, "decode", decode)
     if len(splits) == 2:

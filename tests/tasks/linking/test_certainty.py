@@ -21,9 +21,9 @@ from tasks.linking.candidates import (
     DetectedMention,
     LinkingExample,
 )
-from tasks.linking.certainty import Certainty, basis, read_certainty, reliability, write_certainty
+from tasks.linking.certainty import Certainty, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
-from tasks.linking.linker import Linker, shares_by_counts
+from tasks.linking.linker import Linker, basis_of, shares_by_counts
 from tests.support.contexts import write_context_table
 from tests.support.properties import given, settings, st
 
@@ -169,14 +169,13 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
 
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
-    finder = CandidateFinder(MentionTable(str(table)))
-    used_for = basis(finder, None, None, is_global=True)
+    used_for = basis_of(linker(table, is_global=True))
     certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, 0.3)
     assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
     assert used_for["mode"] == "prior"
-    assert basis(finder, None, None, is_global=False) == used_for  # local or global is a model's way
+    assert basis_of(linker(table)) == used_for  # local or global is a model's way
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
 def test_a_calibration_of_something_else_is_refused(
     table: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    used_for = basis(CandidateFinder(MentionTable(str(table))), None, None, is_global=True)
+    used_for = basis_of(linker(table))
     path = tmp_path / "calibration.json"
     write_certainty(path, Certainty(), used_for, {})
     values = json.loads(path.read_text())

@@ -67,7 +67,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     bert(tmp_path / "bert")
     dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
     monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "tiny"), dull))
-    monkeypatch.setattr(ner, "decode", lambda dataset, *rest: [[] for _ in dataset.sentences])
+    monkeypatch.setattr(ner, "decode", lambda outputs: [[] for _ in outputs.dataset.sentences])
 
     def build(weights: Path = tmp_path / "bert", **tuning: Any) -> tuple[FineTune, bool]:
         made = FineTune(settings=run_with(tmp_path / "work", weights, **tuning))
