@@ -36,7 +36,7 @@ ANNOTATIONS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("
 PAGES = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"),
     ("title", pa.string(), "normalised title"),
-    ("is_disambiguation", pa.bool_(), "whether it is a disambiguation page"),
+    ("is_disambiguation", pa.bool_(), "whether its templates say that it is a disambiguation page"),
     ("paragraph_count", pa.int32(), "its paragraphs"),
 )
 PARAGRAPHS = _table(
@@ -86,6 +86,9 @@ TEMPLATES = _table(
 
 QIDS = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"), ("qid", pa.string(), "its item at Wikidata")
+)
+DISAMBIGUATIONS = _table(
+    ("page_id", pa.int64(), "the number of a disambiguation page, by page_props; more certain than pages")
 )
 
 # ResolveRedirects
@@ -274,7 +277,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "rejected": REJECTED,
         "templates": TEMPLATES,
     },
-    "FetchQids": {"qids": QIDS},
+    "FetchQids": {"qids": QIDS, "disambiguations": DISAMBIGUATIONS},
     "ResolveRedirects": {"titles": TITLES},
     "ResolveLinks": {"links": LINKS},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},

@@ -164,11 +164,12 @@ class ExtractPages(DumpReader):
 
 
 class FetchQids(CorpusStage):
-    """The items of Wikidata that the dump's pages are linked to; made only where page_props or a wiki's name gives
-    the table page_props.
+    """The items of Wikidata that the dump's pages are linked to, and its disambiguation pages; made only where
+    page_props or a wiki's name gives the table page_props.
     """
 
     FOLDER = "qids"
+    VERSION = 2
     KEEPS = "unfinished"  # a download goes on where it stopped
 
     def requires(self) -> dict[str, Stage]:
@@ -217,7 +218,12 @@ class FetchQids(CorpusStage):
         pages = extracted.manifest().paths(extracted.folder, "pages/")
         dbname = fetched.facts["site"]["dbname"]
         result = fetch_qids.build(
-            path, self.folder, pages, dbname, schema=schemas.QIDS.schema, is_fetched=is_fetched
+            path,
+            self.folder,
+            pages,
+            dbname,
+            schemas={name: table.schema for name, table in schemas.TABLES["FetchQids"].items()},
+            is_fetched=is_fetched,
         )
         if is_fetched:
             storage.remove(path)
