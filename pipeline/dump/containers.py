@@ -19,7 +19,7 @@ from pipeline.storage.blocks import Block
 logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
-_HEAD_BYTES = 1 << 18
+_HEAD_BYTES = 1 << 20
 # What may come before the root element.
 PROLOG = re.compile(
     rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[[^\]]*\]\s*)?>)*", re.DOTALL
@@ -92,7 +92,7 @@ def read_head(path: str) -> tuple[bytes, str]:
     try:
         for data, _ in read_range(path, 0, storage.file_size(path) or 0):
             head += data
-            if len(head) >= _HEAD_BYTES:
+            if b"<page" in PROLOG.sub(b"", head, 1) or len(head) >= _HEAD_BYTES:
                 break
     except TruncatedDump:
         if not head:

@@ -121,8 +121,11 @@ def read_pages(
     profile: str = "fixed",
     allow_truncated: bool = False,
     wanted: int = 0,
+    most: int = 0,
 ) -> Iterator[Page | Rejected]:
     """Yield the pages of the wanted namespace that begin in the block, holding one page at a time.
+
+    With `most` it ends when so many pages are counted.
 
     Raises: TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
     ValueError: the compressed data are damaged.
@@ -134,6 +137,8 @@ def read_pages(
             page = data if isinstance(data, Rejected) else parse_page(data, site, counts, profile, wanted)
             if page is not None:
                 yield page
+            if counts["pages_read"] == most:
+                return
     except TruncatedDump as error:
         if not allow_truncated:
             raise TruncatedDump(f"{error}. {_REMEDY}") from None
