@@ -46,7 +46,9 @@ NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
 WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
 
-DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_read("disambiguation")["templates"])
+_disambiguation = _read("disambiguation")
+DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])
+OWN_DISAMBIGUATION_TEMPLATES: dict[str, list[str]] = _disambiguation["templates_of"]
 
 _prefixes = _read("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
