@@ -57,6 +57,8 @@ OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
 
 _scripts = _read("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
+# The inside of a character class.
+UNSPACED_SCRIPTS = "".join(f"\\p{{{script}}}" for script in _scripts["unspaced_scripts"])
 VARIANTS: dict[str, list[str]] = _scripts["variants"]
 VARIANT_NAMES: dict[str, str] = _scripts["variant_names"]
 _OTHER_CODES: dict[str, str] = _scripts["other_codes"]

@@ -7,8 +7,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# Thai, Lao, Khmer, Burmese and its kin (Shan, Mon, Pa'o, Arakanese), Northern Thai, Isan; Tibetan, Dzongkha.
-LANGUAGES = frozenset({"th", "lo", "km", "my", "shn", "mnw", "blk", "rki", "nod", "tts", "bo", "dz"})
+# Thai, Northern Thai, Isan; Lao, Khmer; Burmese and its kin (Shan, Mon, Pa'o, Arakanese, Karen); Tai Lue and Tai Le;
+# Tibetan, Dzongkha.
+LANGUAGES = frozenset(
+    "th nod tts lo km my shn mnw blk rki ksw kjp pwo khb tdd bo dz".split()  # noqa: SIM905
+)
 MIN = 20  # characters of a piece, but where a paragraph is shorter
 ENOUGH = 60  # characters after which a blank ends a piece
 MAX = 160  # characters of a piece: 480 bytes, which fit into 512 tokens even where each byte is one

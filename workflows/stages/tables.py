@@ -169,7 +169,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
-    VERSION = 7
+    VERSION = 8
     NEED = Need(written=2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:
@@ -189,7 +189,7 @@ class BuildContexts(SparkStage):
     """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
-    VERSION = 2
+    VERSION = 3
     NEED = Need(written=4.5, scratch=8)
 
     def requires(self) -> dict[str, Stage]:

@@ -131,7 +131,8 @@ def test_disambiguation_pages(text: str) -> None:
         ("oc", "Omonimia"), ("pms", "Gestion dj'omònim"), ("pa", "ਗੁੰਝਲ-ਖੋਲ੍ਹ"), ("qu", "Sut'ichana qillqa"),
         ("sah", "Суолталар"), ("sc", "Disambìgua"), ("sh", "Razvrstavanje"), ("sw", "Maana"), ("tg", "Ибҳомзудоӣ"),
         ("th", "แก้ความกำกวม"), ("tl", "Paglilinaw"), ("vls", "Db"), ("vo", "Telplänov"), ("wa", "Omonimeye"),
-        ("war", "Pansayod"), ("yi", "באדייטן"), ("zh-classical", "釋義"), ("zh-yue", "搞清楚"), ("zh-min-nan", "Khu-pia̍t"),
+        ("war", "Pansayod"), ("yi", "באדייטן"), ("zh-classical", "釋義"),
+        ("zh-yue", "搞清楚"), ("zh-min-nan", "Khu-pia̍t"),
     ],
 )  # fmt: skip
 def test_disambiguation_pages_of_languages(language: str, template: str) -> None:
