@@ -7,6 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from pipeline.sequences.boundaries import NEVER_FIRST
+
 # Thai, Northern Thai, Isan; Lao, Khmer; Burmese and its kin (Shan, Mon, Pa'o, Arakanese, Karen); Tai Lue and Tai Le;
 # Tibetan, Dzongkha.
 LANGUAGES = frozenset(
@@ -61,7 +63,8 @@ def _pauses(text: str) -> Iterator[tuple[int, int]]:
             yield place, _WEAK
         elif kind == "end":
             yield place, _END
-        else:  # a blank beside a number or behind an abbreviation's dot is no pause
+        elif text[place : place + 1] not in NEVER_FIRST:
+            # A blank beside a number or behind an abbreviation's dot is no pause.
             around = text[found.start() - 1 : found.start()] + text[place : place + 1]
             yield place, _WEAK if "." in around or any(map(str.isdecimal, around)) else _BLANK
     yield len(text), _END
