@@ -94,10 +94,14 @@ DISAMBIGUATIONS = _table(
 # ResolveRedirects
 
 TITLES = _table(
-    ("title", pa.string(), "title of a page or of a redirect"),
+    (
+        "title",
+        pa.string(),
+        "title of a page or of a redirect, or a linked one that a page has in another script",
+    ),
     ("canonical", pa.string(), "title at which its redirects end; none for a loop"),
     ("hops", pa.int32(), "redirects on the way; 0 for a page, none for a loop"),
-    ("status", pa.string(), "page, redirect, loop, or missing: it ends at a title that has no page"),
+    ("status", pa.string(), "page, redirect, variant, loop, or missing: it ends at a title that has no page"),
 )
 
 # ResolveLinks

@@ -10,7 +10,8 @@ from importlib import resources
 from typing import Any
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
+    """One of the files in `data/`."""
     return tomllib.loads(
         resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8")
     )
@@ -18,19 +19,19 @@ def _read(name: str) -> dict[str, Any]:
 
 FILE, TEMPLATE, CATEGORY = 6, 10, 14  # keys of namespaces
 
-_links = _read("links")
+_links = read_table("links")
 LINK_TRAIL_LETTERS: dict[str, str] = _links["trail_letters"]
 LINK_PREFIX_LETTERS: dict[str, str] = _links["prefix_letters"]
 _LINK_TRAIL_WORDS: dict[str, str] = _links["trail_words"]
 
-REDIRECT_WORDS: dict[str, list[str]] = _read("redirects")["words"]
+REDIRECT_WORDS: dict[str, list[str]] = read_table("redirects")["words"]
 
-_switches = _read("magic_words")
+_switches = read_table("magic_words")
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _switches["words"]) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
 
-_namespaces = _read("namespaces")
+_namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
 
 
@@ -46,16 +47,16 @@ NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
 WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
 
-_disambiguation = _read("disambiguation")
+_disambiguation = read_table("disambiguation")
 DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])
 OWN_DISAMBIGUATION_TEMPLATES: dict[str, list[str]] = _disambiguation["templates_of"]
 
-_prefixes = _read("interwiki")
+_prefixes = read_table("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
 
-_scripts = _read("scripts")
+_scripts = read_table("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
 # The inside of a character class.
 UNSPACED_SCRIPTS = "".join(f"\\p{{{script}}}" for script in _scripts["unspaced_scripts"])

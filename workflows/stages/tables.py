@@ -68,7 +68,7 @@ class ResolveRedirects(SparkStage):
     """Every title of a page or redirect, with the page that it ends at."""
 
     FOLDER = "titles"
-    VERSION = 2
+    VERSION = 3
     NEED = Need(written=0.02, scratch=0.1)
 
     def requires(self) -> dict[str, Stage]:
@@ -80,7 +80,10 @@ class ResolveRedirects(SparkStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import redirects
 
-        return redirects.build(self.job(), profile=self.corpus.profile, dump=self.corpus.dump)
+        language = self.fetched().manifest().facts["site"]["language"]
+        return redirects.build(
+            self.job(), profile=self.corpus.profile, dump=self.corpus.dump, language=language
+        )
 
 
 class ResolveLinks(SparkStage):
