@@ -167,6 +167,7 @@ def read_site_info(path: str) -> SiteInfo:
     try:
         parser.feed(head)
         for event, found in parser.read_events():
+            assert isinstance(found, ElementTree.Element)
             name = found.tag.rpartition("}")[2]
             language = language or found.get(_LANGUAGE, "")
             element = found if (event, name) == ("end", "siteinfo") else element

@@ -1,7 +1,7 @@
 """Titles of a wiki in several scripts: what they are in the one script in which they are compared."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from pipeline.mediawiki.languages import base_language, read_table
@@ -29,11 +29,26 @@ class Conversion:
         own = self._letters(title.lower() if self._is_lower else title)
         return list(dict.fromkeys([own, *(words(own) for words in self._words)]))
 
+    def in_place(self, text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
+        """A text in the script of the comparison; `places` are those of its positions and its end, as they then are."""
+        pieces, kept, end = list[str](), list[int](), 0
+        if self._is_lower and len(small := text.lower()) == len(text):
+            text = small
+        for start, stop, form in self._letters.find(text):
+            pieces += text[end:start], form
+            kept += places[end:start]
+            kept += [places[start]] * len(form)
+            end = stop
+        return "".join(pieces) + text[end:], [*kept, *places[end:]]
+
 
 class _Replacement:
     def __init__(self, forms: Mapping[str, str]) -> None:
         self._forms = forms
         self._pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+
+    def find(self, text: str) -> Iterator[tuple[int, int, str]]:
+        return ((*match.span(), self._forms[match[0]]) for match in self._pattern.finditer(text))
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(lambda match: self._forms[match[0]], text)

@@ -78,8 +78,9 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
         [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
         for name in ("mentions", page_names.TABLE, targets.TABLE)
     )
+    vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
     title_files = job.paths("ResolveRedirects", "titles/")
-    lookup = mentions.write_lookup(job.folder, mention_files)
+    lookup = mentions.write_lookup(job.folder, mention_files, dump["site"]["language"])
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
     titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
@@ -88,7 +89,6 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
         - storage.sum_column(mention_files, "link_count"),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
     }
-    vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
     facts = {
         "longest_mention": longest,
         "dump": [part["name"] for part in dump["parts"]],
