@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from pipeline.dump.containers import detect_format, read_head
@@ -163,11 +164,10 @@ def read_site_info(path: str) -> SiteInfo:
             f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export, its elements without prefix"
         )
     language, has_page, element = "", False, ElementTree.Element("siteinfo")
-    parser = ElementTree.XMLPullParser(("start", "end"))
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
     try:
         parser.feed(head)
         for event, found in parser.read_events():
-            assert isinstance(found, ElementTree.Element)
             name = found.tag.rpartition("}")[2]
             language = language or found.get(_LANGUAGE, "")
             element = found if (event, name) == ("end", "siteinfo") else element
