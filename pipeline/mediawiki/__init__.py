@@ -6,5 +6,6 @@ characters  blanks of titles, character references
 site        a dump's own site information
 conversions titles of a wiki in several scripts, in the script in which they are compared
 titles      normalisation of titles, redirects, disambiguation pages
+wiki_rules  a user's own tables beside those of `languages`
 tags        which HTML and extension tags hold running text
 """

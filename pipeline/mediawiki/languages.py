@@ -35,17 +35,22 @@ _namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
 
 
-def _keys(names: dict[str, list[str]]) -> dict[str, int]:
+def keys_of_names(names: dict[str, list[str]]) -> dict[str, int]:
+    """The key of each name in lists of names by key, or by file or category."""
     kinds = {"file": FILE, "category": CATEGORY}
     return {name: kinds.get(kind) or int(kind) for kind, names in names.items() for name in names}
 
 
 NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
-    language: _keys({**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})})
+    language: keys_of_names(
+        {**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})}
+    )
     for language in sorted({*_namespaces["aliases"], *_namespaces["local"]})
 }
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
-WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
+WIKI_ALIASES: dict[str, dict[str, int]] = {
+    wiki: keys_of_names(names) for wiki, names in _namespaces["wikis"].items()
+}
 
 _disambiguation = read_table("disambiguation")
 DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])

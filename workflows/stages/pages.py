@@ -10,6 +10,7 @@ from typing import Any
 from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.download import Source, is_remote, is_wiki_name
+from pipeline.mediawiki.wiki_rules import read_rules
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
@@ -90,6 +91,18 @@ class FetchDump(CorpusStage):
 class DumpReader(CorpusStage, beam.BeamStage):
     """A stage that reads the dump."""
 
+    def rules(self) -> str:
+        """The user's own rules for the wiki; what the stage writes depends on them, not on where they lie."""
+        return read_rules(self.corpus.wiki_rules) if self.corpus.wiki_rules else ""
+
+    def own_rules(self) -> dict[str, Any]:
+        """The same as a parameter that changes bytes."""
+        return {"wiki_rules": rules} if (rules := self.rules()) else {}
+
+    def site(self) -> dict[str, Any]:
+        """What FetchDump says of the wiki, with the user's own rules."""
+        return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
+
     def bytes_of(self, path: str) -> float:
         from pipeline.dump.containers import packed_size
 
@@ -107,7 +120,7 @@ class ReadTemplates(DumpReader):
         return {"FetchDump": self.fetched()}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "block_size", "allow_truncated")
+        return self.values("corpus", "block_size", "allow_truncated") | self.own_rules()
 
     def work(self) -> Result:
         from pipeline.jobs import read_templates
@@ -119,7 +132,7 @@ class ReadTemplates(DumpReader):
             fetched.indexes(),
             self.block_bytes(),
             self.folder,
-            site=fetched.manifest().facts["site"],
+            site=self.site(),
             allow_truncated=self.corpus.allow_truncated,
         )
 
@@ -128,7 +141,7 @@ class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 8
+    VERSION = 9
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 
@@ -137,7 +150,7 @@ class ExtractPages(DumpReader):
         return {"FetchDump": self.fetched(), **templates}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "profile", "block_size", "allow_truncated")
+        return self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules()
 
     def check_needs(self) -> None:
         super().check_needs()
@@ -154,7 +167,7 @@ class ExtractPages(DumpReader):
             fetched.indexes(),
             self.block_bytes(),
             self.folder,
-            site=fetched.manifest().facts["site"],
+            site=self.site(),
             profile=self.corpus.profile,
             allow_truncated=self.corpus.allow_truncated,
             max_rejected=self.corpus.max_rejected,

@@ -46,11 +46,14 @@ class TemplateTable:
     the wiki's language.
     """
 
-    def __init__(self, language: str, dumped: DumpTemplates | None = None) -> None:
+    def __init__(
+        self, language: str, dumped: DumpTemplates | None = None, own: Mapping[str, Any] | None = None
+    ) -> None:
         tables = _tables()
         self._dumped = dumped
-        # A language's own tables win.
+        # A language's tables win over those of all, and the user's over both.
         found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
+        found += [own] if own else []
         self.languages: dict[str, str] = _merged(found, "languages")
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
         self._rules: dict[str, Rule] = dict.fromkeys(_names(found, "silent"), silent)
