@@ -1,8 +1,9 @@
 """Titles of a wiki in several scripts: what they are in the one script in which they are compared."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from pipeline.mediawiki.languages import base_language, read_table
 
@@ -10,48 +11,42 @@ from pipeline.mediawiki.languages import base_language, read_table
 class Conversion:
     """Letters of several scripts as those of one; and words of one region as another's, in these letters."""
 
-    def __init__(self, table: Mapping[str, str | bool]) -> None:
-        letters = _pairs(str(table["letters"]))
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        letters, words = _pairs(table["letters"]), _pairs(table.get("words", ""))
         capitals = {
-            letter.capitalize(): form[:1].upper() + form[1:]
-            for letter, form in letters.items()
-            if letter.islower()
+            old.capitalize(): new[:1].upper() + new[1:] for old, new in letters.items() if old.islower()
         }
-        words = _pairs(str(table.get("words", "")))
-        self._is_lower = bool(table.get("lower"))
-        self._letters = _Replacement(capitals | letters)
-        self._words = [
-            _Replacement(each) for each in (words, {new: old for old, new in words.items()}) if each
-        ]
+        self._is_lower = table.get("lower", False)
+        self._letters = capitals | letters
+        self._pattern = _any_of(self._letters)
+        both_ways = (words, {new: old for old, new in words.items()}) if words else ()
+        self._words = [(forms, _any_of(forms)) for forms in both_ways]
 
     def keys(self, title: str) -> list[str]:
         """The title in the script of the comparison; then, where it has such words, in those of other regions."""
-        own = self._letters(title.lower() if self._is_lower else title)
-        return list(dict.fromkeys([own, *(words(own) for words in self._words)]))
+        own = self._pattern.sub(
+            lambda found: self._letters[found[0]], title.lower() if self._is_lower else title
+        )
+        others = (
+            pattern.sub(lambda found, forms=forms: forms[found[0]], own) for forms, pattern in self._words
+        )
+        return list(dict.fromkeys([own, *others]))
 
     def in_place(self, text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
         """A text in the script of the comparison; `places` are those of its positions and its end, as they then are."""
         pieces, kept, end = list[str](), list[int](), 0
         if self._is_lower and len(small := text.lower()) == len(text):
             text = small
-        for start, stop, form in self._letters.find(text):
-            pieces += text[end:start], form
-            kept += places[end:start]
-            kept += [places[start]] * len(form)
-            end = stop
+        for found in self._pattern.finditer(text):
+            form = self._letters[found[0]]
+            pieces += text[end : found.start()], form
+            kept += [*places[end : found.start()], *[places[found.start()]] * len(form)]
+            end = found.end()
         return "".join(pieces) + text[end:], [*kept, *places[end:]]
 
 
-class _Replacement:
-    def __init__(self, forms: Mapping[str, str]) -> None:
-        self._forms = forms
-        self._pattern = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
-
-    def find(self, text: str) -> Iterator[tuple[int, int, str]]:
-        return ((*match.span(), self._forms[match[0]]) for match in self._pattern.finditer(text))
-
-    def __call__(self, text: str) -> str:
-        return self._pattern.sub(lambda match: self._forms[match[0]], text)
+def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -60,13 +55,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 @cache
-def _tables() -> dict[str, Mapping[str, str | bool]]:
-    tables = read_table("conversions")["conversions"]
-    return {language: table for table in tables for language in table["languages"]}
-
-
-@cache
 def find_conversion(language: str) -> Conversion | None:
     """The conversion of a wiki's language; None where it is written in one script."""
-    table = _tables().get(base_language(language))
-    return Conversion(table) if table else None
+    tables, code = read_table("conversions")["conversions"], base_language(language)
+    return next((Conversion(table) for table in tables if code in table["languages"]), None)

@@ -21,7 +21,6 @@ from pipeline.mediawiki.languages import read_table
 
 # What a tag of the user's is read as: one that becomes the same.
 _READ_AS = {"shown": "span", "blocks": "div", "hidden": "indicator"}
-_SPECIAL = ("file", "category")
 
 
 def read_rules(path: str) -> str:
@@ -32,30 +31,30 @@ def read_rules(path: str) -> str:
         tables = tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ValueError(f"corpus.wiki_rules {path}: cannot be read as TOML ({error})") from None
-    known = {
-        "templates": {key for table in read_table("templates").values() for key in table},
-        "tags": set(_READ_AS),
-        "namespaces": None,
-        "variants": None,
-    }
+    templates = {key for table in read_table("templates").values() for key in table}
+    known = {"templates": templates, "tags": set(_READ_AS), "namespaces": {"a number", "file", "category"}}
+
+    def check(field: str, is_right: object, wanted: str) -> None:
+        if not is_right:
+            raise ValueError(f"corpus.wiki_rules {path}: found the field {field}; wanted {wanted}")
+
+    check("variants", _is_list(tables.get("variants", [])), "a list of texts")
     for name, table in tables.items():
-        _check(path, name, name in known, f"one of {', '.join(known)}")
-        is_table = name != "variants"
-        _check(path, name, isinstance(table, dict if is_table else list), "a table" if is_table else "a list")
-        for key, value in table.items() if is_table else [("", table)]:
-            where, wanted = f"{name}.{key}".rstrip("."), known[name]
-            _check(path, where, wanted is None or key in wanted, f"one of {', '.join(sorted(wanted or ()))}")
-            is_name = name != "namespaces" or key in _SPECIAL or re.fullmatch(r"\d{1,5}", key)
-            _check(path, where, is_name, "the number of a namespace, file or category")
-            is_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
-            is_text = isinstance(value, dict) and all(isinstance(each, str | list) for each in value.values())
-            _check(path, where, is_list or (name == "templates" and is_text), "a list of texts")
+        check(name, name in known or name == "variants", f"one of {', '.join([*known, 'variants'])}")
+        check(name, name == "variants" or isinstance(table, dict), "a table")
+        for key, value in table.items() if name in known else ():
+            is_key = key in known[name] or (name == "namespaces" and key.isdecimal())
+            check(f"{name}.{key}", is_key, f"one of {', '.join(sorted(known[name]))}")
+            is_table = name == "templates" and isinstance(value, dict)
+            is_right = (
+                all(isinstance(each, str | list) for each in value.values()) if is_table else _is_list(value)
+            )
+            check(f"{name}.{key}", is_right, "a list of texts")
     return text
 
 
-def _check(path: str, field: str, is_right: object, wanted: str) -> None:
-    if not is_right:
-        raise ValueError(f"corpus.wiki_rules {path}: found the field {field}; wanted {wanted}")
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 @cache

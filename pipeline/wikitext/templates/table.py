@@ -52,7 +52,9 @@ class TemplateTable:
         tables = _tables()
         self._dumped = dumped
         # A language's tables win over those of all, and the user's over both.
-        found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
+        found: list[Mapping[str, Any]] = [
+            tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables
+        ]
         found += [own] if own else []
         self.languages: dict[str, str] = _merged(found, "languages")
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))

@@ -77,11 +77,11 @@ def test_links_to_own_namespaces_are_no_annotations(tmp_path: Path) -> None:
         ("[tags]\nshown = 'a'", "found the field tags.shown; wanted a list of texts"),
         (
             "[namespaces]\nimage = ['Pic']",
-            "found the field namespaces.image; wanted the number of a namespace",
+            "found the field namespaces.image; wanted one of a number, category, file",
         ),
         ("[namespaces]\n6 = 'Pic'", "found the field namespaces.6; wanted a list of texts"),
-        ("variants = 'xx'", "found the field variants; wanted a list"),
-        ("[variants]\nxx = ['xx']", "found the field variants; wanted a list"),
+        ("variants = 'xx'", "found the field variants; wanted a list of texts"),
+        ("[variants]\nxx = ['xx']", "found the field variants; wanted a list of texts"),
     ],
 )
 def test_errors_name_the_field(tmp_path: Path, text: str, message: str) -> None:
