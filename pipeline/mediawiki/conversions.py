@@ -24,12 +24,8 @@ class Conversion:
 
     def keys(self, title: str) -> list[str]:
         """The title in the script of the comparison; then, where it has such words, in those of other regions."""
-        own = self._pattern.sub(
-            lambda found: self._letters[found[0]], title.lower() if self._is_lower else title
-        )
-        others = (
-            pattern.sub(lambda found, forms=forms: forms[found[0]], own) for forms, pattern in self._words
-        )
+        own = _replaced(title.lower() if self._is_lower else title, self._letters, self._pattern)
+        others = (_replaced(own, forms, pattern) for forms, pattern in self._words)
         return list(dict.fromkeys([own, *others]))
 
     def in_place(self, text: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
@@ -47,6 +43,10 @@ class Conversion:
 
 def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
+
+
+def _replaced(text: str, forms: Mapping[str, str], pattern: re.Pattern[str]) -> str:
+    return pattern.sub(lambda found: forms[found[0]], text)
 
 
 def _pairs(text: str) -> dict[str, str]:
