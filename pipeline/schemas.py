@@ -36,7 +36,7 @@ ANNOTATIONS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("
 PAGES = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"),
     ("title", pa.string(), "normalised title"),
-    ("is_disambiguation", pa.bool_(), "whether it is a disambiguation page"),
+    ("is_disambiguation", pa.bool_(), "whether its templates say that it is a disambiguation page"),
     ("paragraph_count", pa.int32(), "its paragraphs"),
 )
 PARAGRAPHS = _table(
@@ -88,14 +88,21 @@ TEMPLATES = _table(
 QIDS = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"), ("qid", pa.string(), "its item at Wikidata")
 )
+DISAMBIGUATIONS = _table(
+    ("page_id", pa.int64(), "the number of a disambiguation page, by page_props; more certain than pages")
+)
 
 # ResolveRedirects
 
 TITLES = _table(
-    ("title", pa.string(), "title of a page or of a redirect"),
+    (
+        "title",
+        pa.string(),
+        "title of a page or of a redirect, or a linked one that a page has in another script",
+    ),
     ("canonical", pa.string(), "title at which its redirects end; none for a loop"),
     ("hops", pa.int32(), "redirects on the way; 0 for a page, none for a loop"),
-    ("status", pa.string(), "page, redirect, loop, or missing: it ends at a title that has no page"),
+    ("status", pa.string(), "page, redirect, variant, loop, or missing: it ends at a title that has no page"),
 )
 
 # ResolveLinks
@@ -275,7 +282,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "rejected": REJECTED,
         "templates": TEMPLATES,
     },
-    "FetchQids": {"qids": QIDS},
+    "FetchQids": {"qids": QIDS, "disambiguations": DISAMBIGUATIONS},
     "ResolveRedirects": {"titles": TITLES},
     "ResolveLinks": {"links": LINKS},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},

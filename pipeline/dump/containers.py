@@ -5,6 +5,7 @@ a range are the compressed bzip2 blocks whose 48-bit magic begins in it: they de
 starts at the file's beginning.
 """
 
+import contextlib
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,11 @@ from pipeline.storage.blocks import Block
 logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
+_HEAD_BYTES = 1 << 20
+# What may come before the root element.
+PROLOG = re.compile(
+    rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[[^\]]*\]\s*)?>)*", re.DOTALL
+)
 _PACKED = 0.29  # of XML, in bzip2
 _GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
 
@@ -60,7 +66,8 @@ def plan_blocks(
 ) -> list[Block]:
     """Cut dump files into blocks of `block_size` bytes of the file as it lies.
 
-    `indexes` gives the indexes of gzip files by their paths; a gzip file without one is one block.
+    `indexes` gives the indexes of gzip files by their paths; a gzip file without one is one block, and so is a file in
+    which a block could begin inside a comment or a CDATA section.
     """
     blocks: list[Block] = []
     for path in paths:
@@ -69,12 +76,30 @@ def plan_blocks(
         step = size if detect_format(path) == "gz" else block_size
         if index:
             size, step = gzip_data_size(index), block_size * _GZIP_RATIO
+        with contextlib.suppress(TruncatedDump):
+            step = max(size, 1) if b"<!" in read_head(path)[0] else step
         for start in range(0, size, step):
             blocks.append(Block(len(blocks), path, start, min(start + step, size), index))
     return blocks
 
 
 # Bytes
+
+
+def read_head(path: str) -> tuple[bytes, str]:
+    """(the beginning of an export, from its root element on; the encoding that its first line names)."""
+    head = bytearray()
+    try:
+        for data, _ in read_range(path, 0, storage.file_size(path) or 0):
+            head += data
+            if b"<page" in PROLOG.sub(b"", head, 1) or len(head) >= _HEAD_BYTES:
+                break
+    except TruncatedDump:
+        if not head:
+            raise
+    root = PROLOG.sub(b"", head, 1)
+    encoding = re.search(rb"<\?xml[^>]*\bencoding\s*=\s*[\"']([^\"']*)", head[: len(head) - len(root)])
+    return root, encoding[1].decode("latin-1") if encoding else "utf-8"
 
 
 def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:

@@ -1,9 +1,13 @@
-"""FetchQids: the items of Wikidata that a dump's pages are linked to, from the table page_props of the same dump."""
+"""FetchQids: the items of Wikidata that a dump's pages are linked to, and which pages are disambiguation pages.
+
+Both are from the table page_props of the same dump.
+"""
 
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 
 import numpy as np
@@ -18,8 +22,8 @@ from pipeline.dump.page_props import PageProps
 
 logger = logging.getLogger("pipeline")
 
-PROPERTY = "wikibase_item"
-_PATH = "qids/block-00000.parquet"
+PROPERTY, DISAMBIGUATION = "wikibase_item", "disambiguation"
+_PATHS = {name: f"{name}/block-00000.parquet" for name in ("qids", "disambiguations")}
 _QID = re.compile(rb"Q[1-9]\d{0,17}")
 _AT_ONCE = 1 << 14  # rows
 _FEW = 0.5  # of a dump's pages: fewer with an item may mean that the file is of another dump
@@ -28,7 +32,7 @@ Integers = NDArray[np.int64]
 
 def open_items(path: str) -> PageProps:
     """The rows that link pages to items. Raises: ValueError: there is no such file, or it is another one."""
-    return PageProps(path, PROPERTY)
+    return PageProps(path, (PROPERTY, DISAMBIGUATION))
 
 
 def fetch(part: str, folder: str, progress: Progress) -> str:
@@ -42,23 +46,34 @@ def fetch(part: str, folder: str, progress: Progress) -> str:
 
 
 def build(
-    path: str, folder: str, pages: Sequence[str], dbname: str, *, schema: pa.Schema, is_fetched: bool
+    path: str,
+    folder: str,
+    pages: Sequence[str],
+    dbname: str,
+    *,
+    schemas: Mapping[str, pa.Schema],
+    is_fetched: bool,
 ) -> storage.Result:
-    """Write the table `qids`: the pages of the dump that have an item.
+    """Write the tables `qids` and `disambiguations`: the pages of the dump that have an item, or that property.
 
     `pages` are the files of ExtractPages' table, whose ids are held, 8 bytes each; `dbname` is empty where the dump
     has none. A file that `is_fetched` came from where the dump did, and so belongs to it. Raises: ValueError: the
     file is damaged, of another wiki, or knows none of the pages.
     """
     ids = np.sort(read_page_ids(pages))
-    has_item = np.zeros(len(ids), np.bool_)
+    has_item, is_ambiguous = np.zeros((2, len(ids)), np.bool_)
     read = 0
-    with open_items(path) as items, storage.parquet_rows(storage.join(folder, _PATH), schema) as table:
+    with ExitStack() as stack:
+        items = stack.enter_context(open_items(path))
+        tables = {
+            name: stack.enter_context(storage.parquet_rows(storage.join(folder, at), schemas[name]))
+            for name, at in _PATHS.items()
+        }
         if dbname and items.database and items.database != dbname:
             raise ValueError(
                 f"corpus.page_props {path}: is of the wiki {items.database}, the dump of {dbname}; give {dbname}'s"
             )
-        for numbers, qids in read_items(items):
+        for numbers, qids, ambiguous in read_items(items):
             read += len(numbers)
             rows, is_page = find(numbers, ids)
             if len(twice := rows[has_item[rows] | is_repeated(rows)]):
@@ -66,18 +81,20 @@ def build(
                     f"{path}: has two items of page {ids[twice[0]]}; wanted one; download it again"
                 )
             has_item[rows] = True
-            table.extend(zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True))
-    found = int(has_item.sum())
+            tables["qids"].extend(
+                zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True)
+            )
+            is_ambiguous[find(ambiguous, ids)[0]] = True
+        tables["disambiguations"].extend([(number,) for number in ids[is_ambiguous].tolist()])
+    counts = {"qids": int(has_item.sum()), "disambiguations": int(is_ambiguous.sum())}
+    found = counts["qids"]
     check_share(found, len(ids), read, path, is_fetched=is_fetched)
     source = {"name": os.path.basename(path), "sha256": storage.file_sha256(path)}
+    drops = {"properties:other": items.others, "qids:not_in_dump": read - found}
     return storage.Result(
-        (storage.describe(folder, _PATH, found),),
-        rows={"qids": found},
-        drops={
-            reason: count
-            for reason, count in (("properties:other", items.others), ("qids:not_in_dump", read - found))
-            if count
-        },
+        tuple(storage.describe(folder, _PATHS[name], count) for name, count in counts.items()),
+        rows=counts,
+        drops={reason: count for reason, count in drops.items() if count},
         facts={"source": source, "pages": len(ids), "pages_without_qid": len(ids) - found},
     )
 
@@ -90,19 +107,24 @@ def read_page_ids(paths: Sequence[str]) -> Integers:
     return ids
 
 
-def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str]]]:
-    """Page ids and the QIDs of their items, many at a time. Raises: ValueError: a value is no QID."""
+def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str], Integers]]:
+    """Page ids, the QIDs of their items, and ids of disambiguation pages, many at a time.
 
-    def pairs() -> Iterator[tuple[int, str]]:
-        for page_id, value in items:
-            if not _QID.fullmatch(value):
+    Raises: ValueError: a value is no QID.
+    """
+
+    def checked() -> Iterator[tuple[int, str, bytes]]:
+        for page_id, name, value in items:
+            if name == PROPERTY and not _QID.fullmatch(value):
                 items.fail(value, f"a QID, as Q42, for the {PROPERTY} of page {page_id}")
-            yield page_id, value.decode()
+            yield page_id, name, value
 
-    rows = pairs()
+    rows = checked()
     while batch := list(islice(rows, _AT_ONCE)):
-        numbers, qids = zip(*batch, strict=True)
-        yield np.array(numbers, np.int64), list(qids)
+        pairs = [(page_id, value.decode()) for page_id, name, value in batch if name == PROPERTY]
+        numbers, qids = zip(*pairs, strict=True) if pairs else ((), ())
+        ambiguous = [page_id for page_id, name, _ in batch if name == DISAMBIGUATION]
+        yield np.array(numbers, np.int64), list(qids), np.array(ambiguous, np.int64)
 
 
 def find(numbers: Integers, ids: Integers) -> tuple[Integers, NDArray[np.bool_]]:

@@ -4,28 +4,29 @@ A block owns the pages whose `<page>` tag begins in its data, and its reader goe
 finish the last of them.
 """
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
-from pipeline import storage
-from pipeline.dump.containers import detect_format, read_range
-from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
+from pipeline.dump.containers import detect_format, read_head
+from pipeline.dump.cutting import END, PageCutter, Rejected, read_tail, reject
+from pipeline.dump.gzip_index import TruncatedDump
 from pipeline.mediawiki.languages import database_name
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
 from pipeline.storage.blocks import Block
 
-MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
-_CHUNK = 1 << 20
-_HEAD_BYTES = 1 << 20
-_TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
+__all__ = ["Page", "Rejected", "check_end", "parse_page", "read_pages", "read_site_info"]
+
+logger = logging.getLogger("pipeline")
+
 _REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
-_PROLOG = re.compile(rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)  # before the root element
 _NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
-_PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 @dataclass(frozen=True)
@@ -37,95 +38,6 @@ class Page:
     namespace: int
     redirect: tuple[str, str] | None
     text: str
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """A page that could not be read, with the reason."""
-
-    page_id: int
-    title: str
-    reason: str
-
-
-class _PageCutter:
-    """Cuts the `<page>...</page>` slices that begin in a block out of its data; too large a page comes rejected."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.pieces = read_range(block.path, block.start, block.end, block.index)
-        self.buffer = bytearray()
-        self.owned = 0  # how many bytes at the buffer's beginning belong to the block
-        self.owns_end = False  # whether the newest data belong to the block
-        self.ended = False
-        self.seen_end = False
-        self.in_page = False
-
-    def _more(self) -> bool:
-        piece = next(self.pieces, None)
-        if piece is None:
-            self.ended = True
-            return False
-        data, owned = piece
-        self.owns_end = owned
-        self.owned += len(data) if owned else 0
-        self.buffer += data
-        return True
-
-    def _drop(self, count: int) -> None:
-        del self.buffer[:count]
-        self.owned = max(0, self.owned - count)
-
-    def _next_page(self) -> bool:
-        """Move the buffer to the next `<page>` that begins in the block; False where there is none."""
-        while True:
-            found = self.buffer.find(_PAGE)
-            if found >= 0:
-                if found >= self.owned:
-                    return False
-                self._drop(found)
-                return True
-            self.seen_end = self.seen_end or _END in self.buffer
-            # Data behind the block are read only to finish a tag that may begin in it.
-            if self.buffer and self.owned <= len(self.buffer) - len(_PAGE) + 1:
-                return False
-            self._drop(max(0, len(self.buffer) - _TAIL))
-            if not self._more():
-                return False
-
-    def _finish_page(self) -> bytes | Rejected:
-        searched, oversize = 0, None
-        while (end := self.buffer.find(_PAGE_END, searched)) < 0:
-            if len(self.buffer) > MAX_PAGE_BYTES:
-                oversize = oversize or reject(bytes(self.buffer[:_CHUNK]), "page_too_large")
-                self._drop(len(self.buffer) - _TAIL)
-            searched = max(0, len(self.buffer) - _TAIL)
-            if not self._more():
-                raise TruncatedDump(f"{self.block.path}: ends in the middle of a page ({self._title()})")
-        page = oversize or bytes(self.buffer[: end + len(_PAGE_END)])
-        self._drop(end + len(_PAGE_END))
-        return page
-
-    def _title(self) -> str:
-        title = re.search(rb"<title>(.*?)</title>", self.buffer[:_CHUNK], re.DOTALL)
-        return repr(title[1].decode("utf-8", "replace")) if title else "before its title is complete"
-
-    def __iter__(self) -> Iterator[bytes | Rejected]:
-        if self.block.start == 0 and self._more():
-            self._drop(len(self.buffer) - len(_PROLOG.sub(b"", self.buffer, 1)))
-        while self._next_page():
-            self.in_page = True
-            page = self._finish_page()
-            self.in_page = False
-            yield page
-        # A block may begin inside the end tag, so the file's tail decides.
-        if (
-            self.ended
-            and self.owns_end
-            and not self.seen_end
-            and _END not in _tail(self.block.path, self.block.index)
-        ):
-            raise TruncatedDump(f"{self.block.path}: ends without {_END.decode()}, behind a complete page")
 
 
 def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
@@ -151,14 +63,6 @@ def parse_page(
         return reject(data, "broken_xml")
 
 
-def reject(data: bytes, reason: str) -> Rejected:
-    """Reject a page whose XML cannot be used; its id and title as far as they can be read."""
-    number = re.search(rb"<id>(\d{1,18})</id>", data)
-    title = re.search(rb"<title>([^<]*)</title>", data)
-    name = title[1].decode("utf-8", "replace") if title else ""
-    return Rejected(int(number[1]) if number else 0, name, reason)
-
-
 def _parse(
     data: bytes, site: SiteInfo, counts: Counter[str], profile: str, wanted: int
 ) -> Page | Rejected | None:
@@ -167,6 +71,8 @@ def _parse(
         counts["pages:other_namespace"] += 1
         return None
     element = ElementTree.fromstring(data)
+    if element.tag.startswith("{") or any(child.tag.startswith("{") for child in element):
+        _without_namespaces(element)
     title = element.findtext("title") or ""
     page_id = int(element.findtext("id") or 0)
     if not title:
@@ -190,6 +96,11 @@ def _parse(
     return Page(page_id, title, number, target, text)
 
 
+def _without_namespaces(page: ElementTree.Element) -> None:
+    for element in page.iter():
+        element.tag = element.tag.rpartition("}")[2]
+
+
 def _wikitext(revision: ElementTree.Element | None) -> tuple[str, str]:
     """The reason why a revision has no wikitext ("" where it has) and its wikitext."""
     text = revision.find("text") if revision is not None else None
@@ -197,10 +108,10 @@ def _wikitext(revision: ElementTree.Element | None) -> tuple[str, str]:
         return "no_revision", ""
     if text.get("deleted") is not None:
         return "deleted_text", ""
-    if (revision.findtext("model") or "wikitext") != "wikitext":
+    if (revision.findtext("model") or "wikitext").strip() != "wikitext":
         return "not_wikitext", ""
     if not (text.text or "").strip():
-        return "empty_text", ""
+        return "text_elsewhere" if text.get("location") or text.get("id") else "empty_text", ""
     return "", text.text or ""
 
 
@@ -212,19 +123,24 @@ def read_pages(
     profile: str = "fixed",
     allow_truncated: bool = False,
     wanted: int = 0,
+    most: int = 0,
 ) -> Iterator[Page | Rejected]:
     """Yield the pages of the wanted namespace that begin in the block, holding one page at a time.
+
+    With `most` it ends when so many pages are counted.
 
     Raises: TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
     ValueError: the compressed data are damaged.
     """
-    cutter = _PageCutter(block)
+    cutter = PageCutter(block)
     try:
         for data in cutter:
             counts["pages_read"] += 1
             page = data if isinstance(data, Rejected) else parse_page(data, site, counts, profile, wanted)
             if page is not None:
                 yield page
+            if counts["pages_read"] == most:
+                return
     except TruncatedDump as error:
         if not allow_truncated:
             raise TruncatedDump(f"{error}. {_REMEDY}") from None
@@ -239,28 +155,34 @@ def read_site_info(path: str) -> SiteInfo:
 
     Raises: ValueError: the file is no MediaWiki export, or holds no page.
     """
-    head = bytearray()
+    head, encoding = read_head(path)
+    if encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise ValueError(
+            f"{path}: its XML is in {encoding}; wanted UTF-8; convert the file and its first line"
+        )
+    if not re.match(rb"<mediawiki[\s>]", head):
+        raise ValueError(
+            f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export, its elements without prefix"
+        )
+    language, has_page, element = "", False, ElementTree.Element("siteinfo")
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
     try:
-        for data, _ in read_range(path, 0, storage.file_size(path) or 0):
-            head += data
-            if _PAGE in _PROLOG.sub(b"", head, 1) or len(head) > _HEAD_BYTES:
+        parser.feed(head)
+        for event, found in parser.read_events():
+            name = found.tag.rpartition("}")[2]
+            language = language or found.get(_LANGUAGE, "")
+            element = found if (event, name) == ("end", "siteinfo") else element
+            if has_page := name == "page":
                 break
-    except TruncatedDump:
-        if not head:
-            raise
-    text = _PROLOG.sub(b"", head, 1).decode("utf-8", "replace")
-    if "<mediawiki" not in text:
-        raise ValueError(f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export")
-    if "<page>" not in text:
-        raise ValueError(f"{path}: no <page> in its first {len(head)} bytes; the dump is empty")
-    language = re.search(r'<mediawiki[^>]*?xml:lang="([^"]*)"', text)
-    siteinfo = re.search(r"<siteinfo>.*?</siteinfo>", text, re.DOTALL)
-    try:
-        element = ElementTree.fromstring(siteinfo[0] if siteinfo else "<siteinfo/>")
+        _without_namespaces(element)
         namespaces = tuple((int(ns.get("key", "0")), ns.text or "") for ns in element.iter("namespace"))
     except (ElementTree.ParseError, ValueError) as error:
         raise ValueError(f"{path}: its <siteinfo> is broken ({error}); download it again") from None
-    code = language[1] if language else "en"
+    if not has_page:
+        raise ValueError(f"{path}: no <page> in its first {len(head)} bytes; the dump is empty")
+    if not language:
+        logger.warning("%s: its <mediawiki> has no xml:lang; it is read as English", path)
+    code = language or "en"
     return SiteInfo(
         language=code,
         dbname=database_name(code, element.findtext("dbname", ""), element.findtext("base", "")),
@@ -269,28 +191,14 @@ def read_site_info(path: str) -> SiteInfo:
     )
 
 
-def _tail(path: str, index: str = "") -> bytes:
-    """The last data of a dump file, decompressed; empty for gzip without an index, which has no way to its end."""
-    kind = detect_format(path)
-    if kind == "gz" and not index:
-        return b""
-    size = gzip_data_size(index) if index else storage.file_size(path) or 0
-    start, tail = size, b""
-    while start > 0 and not tail:  # a bzip2 block has hardly more than 900,000 bytes, padding any number
-        start = max(0, size - 2 * max(size - start, 1_000_000))
-        for data, _ in read_range(path, start, size, index):
-            tail = (tail + data).rstrip()[-4096:]
-    return tail
-
-
 def check_end(path: str, index: str = "") -> None:
     """Find a broken download before hours of work: the last data of the file must close the export.
 
     A gzip file without an index is checked when it is read. Raises: TruncatedDump: the file ends in the middle.
     """
     try:
-        is_complete = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)
+        is_complete = (detect_format(path) == "gz" and not index) or bool(END.search(read_tail(path, index)))
     except TruncatedDump as error:
         raise TruncatedDump(f"{error}. {_REMEDY}") from None
     if not is_complete:
-        raise TruncatedDump(f"{path}: its end lacks {_END.decode()}, so it was cut. {_REMEDY}")
+        raise TruncatedDump(f"{path}: its end lacks </mediawiki>, so it was cut. {_REMEDY}")

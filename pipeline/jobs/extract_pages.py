@@ -28,6 +28,17 @@ logger = logging.getLogger("pipeline")
 TABLES = schemas.TABLES["ExtractPages"]
 Rows = dict[str, list[tuple[Any, ...]]]
 
+_FIRST_PAGES = 10_000
+_OTHER_PAGES = {
+    "pages:other_namespace": "in other namespaces",
+    "pages:not_wikitext": "of another content model, such as Wikidata's items",
+    "pages:text_elsewhere": "without their text, as in a stub dump",
+    "pages:empty_text": "with an empty text",
+    "pages:deleted_text": "with a deleted text",
+    "pages:no_revision": "without a revision",
+}
+_WANTED = "wanted a dump of articles with their wikitext, as WIKI-DATE-pages-articles.xml.bz2"
+
 
 def build(
     run: RunBlocks,
@@ -52,21 +63,45 @@ def build(
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
-    blocks = run(PageExtractor, plan_blocks(paths, block_bytes, indexes), arguments)
-    result = storage.merge_blocks(blocks)
+    planned = plan_blocks(paths, block_bytes, indexes)
+    check_articles(planned, SiteInfo.from_dict(site), dump, profile=profile, allow_truncated=allow_truncated)
+    result = storage.merge_blocks(run(PageExtractor, planned, arguments))
     storage.log_failures(folder, result.files)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
     if not rows["pages"]:
-        reasons = f": {list_reasons(rejected)}" if (rejected := reasons_of(result.drops)) else ""
-        raise ValueError(
-            f"--dump {dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "
-            f"{drops['pages:other_namespace']:,} in other namespaces, {rows['rejected']:,} rejected{reasons}); "
-            "wanted a dump of articles"
-        )
+        raise no_article(dump, f"its {read:,}", +drops | Counter({"redirects": rows["redirects"]}))
     check_pages(reasons_of(result.drops), read, max_rejected)
     if drops["pages:truncated"] or drops["dump:end_missing"]:
         logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])
     return result
+
+
+def check_articles(
+    blocks: Sequence[Block], site: SiteInfo, dump: str, *, profile: str, allow_truncated: bool
+) -> None:
+    """See whether a dump has articles before hours of work. Raises: ValueError: the first pages are all others."""
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        for page in read_pages(
+            block, site, counts, profile=profile, allow_truncated=allow_truncated, most=_FIRST_PAGES
+        ):
+            if isinstance(page, Page):
+                return
+            counts[f"rejected:{page.reason}"] += 1
+        if counts["pages_read"] >= _FIRST_PAGES:
+            break
+    read = counts.pop("pages_read")
+    raise no_article(dump, f"its {'first ' if read >= _FIRST_PAGES else ''}{read:,}", counts)
+
+
+def no_article(dump: str, pages: str, counts: Mapping[str, int]) -> ValueError:
+    """Return the error of a dump that has none, with what its pages are."""
+    found = {
+        _OTHER_PAGES.get(name, name.replace("rejected:", "rejected as ")): count
+        for name, count in counts.items()
+        if count and name.startswith(("pages:", "redirects", "rejected:"))
+    }
+    return ValueError(f"--dump {dump}: no article among {pages} pages ({list_reasons(found)}); {_WANTED}")
 
 
 class PageExtractor(BlockJob):

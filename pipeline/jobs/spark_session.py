@@ -79,6 +79,9 @@ def session(
     ):  # others have to find the driver by its real name
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     os.environ["SPARK_CONF_DIR"] = _conf_folder()
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "C")
+    if sys.platform == "linux" and not re.search(r"utf-?8", locale, re.IGNORECASE):
+        os.environ["LC_ALL"] = "C.UTF-8"  # or Java finds no file whose name is beyond ASCII
     settings = {
         "spark.driver.memory": f"{memory_bytes >> 20}m",
         "spark.driver.maxResultSize": "0",

@@ -107,7 +107,7 @@ class Annotator:
             ValueError: the dump has no such page.
         """
         names, sense_of = self._names(page)
-        named, places = self.table.as_named(text)
+        named, places = self.table.as_named(text) if page is None else self.table.as_written(text)
         annotations = []
         for start, end, name in longest_names(named, names, sense_of):
             if sense := sense_of(name):

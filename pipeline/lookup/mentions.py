@@ -17,10 +17,12 @@ from pipeline import schemas, storage
 from pipeline.lookup.names import alike, compose_in_place, fold_in_place, longest_names, write_alike
 from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import Targets
-from pipeline.storage.tries import TextMap, write_numbered
+from pipeline.mediawiki.conversions import find_conversion
+from pipeline.storage.tries import TextMap, write_numbered, write_numbers
 
 LOOKUP = "lookup.tries"
 ALIKE = "alike.tries"
+CONVERTED = "converted.tries"  # of a wiki in several scripts
 CANDIDATES = "candidates.arrow"
 _ROWS_PER_BATCH = 4096
 
@@ -63,6 +65,11 @@ class MentionTable:
         self.profile: str = manifest.parameters["profile"]
         self.longest: int = manifest.facts["longest_mention"]
         self._rows = TextMap(storage.join(folder, LOOKUP))
+        has_scripts = self.profile == "fixed" and any(entry.path == CONVERTED for entry in manifest.files)
+        self._conversion = find_conversion(manifest.facts["language"]) if has_scripts else None
+        if self._conversion:
+            self.longest *= 2  # letters of one script can be two of another
+            self._converted = TextMap(storage.join(folder, CONVERTED))
         # The values of a row one by one are there sooner than the row of a table.
         batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
         self._columns = [
@@ -92,7 +99,8 @@ class MentionTable:
 
     def prefixes(self, text: str) -> list[str]:
         """The names with which the text begins, the shortest first."""
-        return self._rows.prefixes(text)
+        found = self._rows.prefixes(text)
+        return sorted({*found, *self._converted.prefixes(text)}, key=len) if self._conversion else found
 
     def get(self, name: str) -> MentionEntry | None:
         """Return what the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
@@ -110,8 +118,13 @@ class MentionTable:
         return _names(self.folder)
 
     def number(self, name: str) -> int | None:
-        """The number of a name's row, or None."""
-        return self._rows.get(name)
+        """The number of a name's row, or else of the name in another script of the wiki; or None."""
+        number = self._rows.get(name)
+        if number is None and self._conversion:
+            key = self._conversion.keys(name)[0]
+            number = self._converted.get(key)
+            return self._rows.get(key) if number is None else number
+        return number
 
     def alike(self, name: str) -> list[int]:
         """The numbers of the names that differ from this one in case, accents, punctuation and blanks at most."""
@@ -146,6 +159,11 @@ class MentionTable:
         return found
 
     def as_named(self, text: str) -> tuple[str, Sequence[int]]:
+        """A text as names are looked for in it: as they are written, but in one of the wiki's scripts."""
+        written, places = self.as_written(text)
+        return self._conversion.in_place(written, places) if self._conversion else (written, places)
+
+    def as_written(self, text: str) -> tuple[str, Sequence[int]]:
         """A text as the table writes names, and the place in the text of each of its positions and its end.
 
         That is composed (NFC) and with one blank for blanks and a line end at most; in the profile `paper` without case
@@ -162,14 +180,19 @@ class MentionTable:
             yield places[start], places[end], mention
 
 
-def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
-    """Write what `MentionTable` reads, beside the mention table itself.
+def write_lookup(folder: str, tables: Sequence[str], language: str) -> list[storage.FileEntry]:
+    """Write what `MentionTable` reads, beside the mention table itself; `language` is the wiki's.
 
     Each file is in the order of mentions and titles, and has all rows of its mentions.
     """
     schema = schemas.CANDIDATES.schema
     written = write_numbered(folder, CANDIDATES, schema, LOOKUP, _candidate_batches(tables))
     rows = ((name, number) for number, name in enumerate(_names(folder)))
+    if conversion := find_conversion(language):
+        pairs = ((conversion.keys(name)[0], name, number) for number, name in enumerate(_names(folder)))
+        others = ((key, number) for key, name, number in pairs if key != name)
+        count = write_numbers(storage.join(folder, CONVERTED), others)
+        written.append(storage.describe(folder, CONVERTED, count))
     return [*written, storage.describe(folder, ALIKE, write_alike(storage.join(folder, ALIKE), rows))]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from pipeline.mediawiki.languages import UNSPACED_SCRIPTS
 from pipeline.storage.tries import TextMap, write_numbers
 
 _MAX_PAPER_TOKENS = 20
@@ -20,7 +21,7 @@ _MAX_PAPER_TOKENS = 20
 # Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
 # to several of these scripts, so that Unicode gives them to none.
 UNSPACED = (
-    r"[[\p{L}\p{N}]&&[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}"
+    rf"[[\p{{L}}\p{{N}}]&&[{UNSPACED_SCRIPTS}"
     r"\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
 )
 MARKS = r"[\p{M}]"
@@ -46,8 +47,8 @@ _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 def tokens(text: str) -> Iterator[Any]:
     """Matches of the words of a text, and of each character beside them that is no white space.
 
-    Letters, digits and combining marks make words; in Han, Kana, Thai, Lao and Khmer every character is one. A
-    position inside of none of these, where a mention may begin or end, is a word boundary.
+    Letters, digits and combining marks make words; in scripts without blanks every
+    character is one. A position inside of none of these, where a mention may begin or end, is a word boundary.
     """
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text)
 

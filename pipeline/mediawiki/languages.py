@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """A table of the folder `data`."""
+    """One of the tables in `data/`."""
     return tomllib.loads(
         resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8")
     )
@@ -39,21 +39,28 @@ _namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
 
 
-def _keys(names: dict[str, list[str]]) -> dict[str, int]:
+def keys_of_names(names: dict[str, list[str]]) -> dict[str, int]:
+    """The key of each name in lists of names by key, or by file or category."""
     kinds = {"file": FILE, "category": CATEGORY}
     return {name: kinds.get(kind) or int(kind) for kind, names in names.items() for name in names}
 
 
 NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
-    language: _keys({**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})})
+    language: keys_of_names(
+        {**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})}
+    )
     for language in sorted({*_namespaces["aliases"], *_namespaces["local"]})
 }
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
-WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
+WIKI_ALIASES: dict[str, dict[str, int]] = {
+    wiki: keys_of_names(names) for wiki, names in _namespaces["wikis"].items()
+}
 
 PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
 
-DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(read_table("disambiguation")["templates"])
+_disambiguation = read_table("disambiguation")
+DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])
+OWN_DISAMBIGUATION_TEMPLATES: dict[str, list[str]] = _disambiguation["templates_of"]
 
 _prefixes = read_table("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
@@ -63,6 +70,8 @@ WIKIMEDIA: dict[str, list[str]] = _prefixes["wikimedia"]
 
 _scripts = read_table("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
+# The inside of a character class.
+UNSPACED_SCRIPTS = "".join(f"\\p{{{script}}}" for script in _scripts["unspaced_scripts"])
 VARIANTS: dict[str, list[str]] = _scripts["variants"]
 VARIANT_NAMES: dict[str, str] = _scripts["variant_names"]
 _OTHER_CODES: dict[str, str] = _scripts["other_codes"]

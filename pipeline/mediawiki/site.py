@@ -13,9 +13,11 @@ from pipeline.mediawiki.languages import (
     LANGUAGE_CODES,
     OWN_PREFIXES,
     is_wikimedia,
+    keys_of_names,
     namespace_aliases,
     wiki_name,
 )
+from pipeline.mediawiki.wiki_rules import parse_rules
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,15 @@ class SiteInfo:
     """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps of Wikimedia's, the host in those of others.
+    in old dumps of Wikimedia's, the host in those of others; ``rules`` are the user's own for the wiki, as a file of
+    ``wiki_rules`` has them.
     """
 
     language: str
     dbname: str
     case: str
     namespaces: tuple[tuple[int, str], ...]
+    rules: str = ""
 
     @cached_property
     def _keys(self) -> dict[str, int]:
@@ -38,6 +42,8 @@ class SiteInfo:
         for alias, key in namespace_aliases(self.language, self.dbname).items():
             keys[alias.replace("$1", project)] = key
         keys.update({fold_name(name): key for key, name in self.namespaces if name})
+        own = keys_of_names(parse_rules(self.rules).get("namespaces", {}))
+        keys.update({fold_name(name): key for name, key in own.items()})
         return keys
 
     @cached_property
@@ -86,10 +92,12 @@ class SiteInfo:
             "dbname": self.dbname,
             "case": self.case,
             "namespaces": [[key, name] for key, name in self.namespaces],
+            **({"rules": self.rules} if self.rules else {}),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SiteInfo":
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
-        return cls(str(values["language"]), str(values["dbname"]), str(values["case"]), namespaces)
+        language, dbname, case = (str(values[name]) for name in ("language", "dbname", "case"))
+        return cls(language, dbname, case, namespaces, rules=str(values.get("rules", "")))

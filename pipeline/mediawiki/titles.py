@@ -5,7 +5,12 @@ import unicodedata
 from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
-from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, REDIRECT_WORDS, base_language
+from pipeline.mediawiki.languages import (
+    DISAMBIGUATION_TEMPLATES,
+    OWN_DISAMBIGUATION_TEMPLATES,
+    REDIRECT_WORDS,
+    base_language,
+)
 from pipeline.mediawiki.site import SiteInfo
 
 _UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
@@ -98,4 +103,6 @@ def _names_disambiguation(template: str, site: SiteInfo) -> bool:
     prefix, colon, rest = name.partition(":")
     if colon and site.namespace_of(prefix + ":") == 10:
         name = rest.strip()
-    return name in DISAMBIGUATION_TEMPLATES or name.endswith(" disambiguation")
+    if name in DISAMBIGUATION_TEMPLATES or name.endswith(" disambiguation"):
+        return True
+    return name in OWN_DISAMBIGUATION_TEMPLATES.get(base_language(site.language), ())

@@ -16,14 +16,17 @@ MAX_BRACKETED = 400  # characters from an opening bracket on: one that lacks its
 _NEAR = 24  # characters looked at before an end
 _DAYS = 31
 
+NEVER_FIRST = frozenset(",;:)]}，、；：）］｝」』】》〉،؛՝፣፤၊")  # what no sentence begins with
 _OPENING = '([{"„“”«»‚‹›–—-'
 _FIRST_LETTER = re.compile(rf"[\s{re.escape(_OPENING)}]*([^\W\d_])")
 _FIRST_WORD = re.compile(rf"[\s{re.escape(_OPENING)}]*(\w+)(\.?)")
+_INITIALS_GO_ON = re.compile(r"[^\W\d_]{1,2}\.")
 _NUMBER = re.compile(r"(?:\d{1,4}\.?[-–/])?(\d+)")  # of a range, the last
 _DATE_GOES_ON = re.compile(r"\d{1,2}\.|[12]\d{3}\b")
-_ROMAN = re.compile(r"[IVXLCDM]+")
+_ROMAN = re.compile(r"(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")  # below 90: CC, DC and MD are seldom numbers
 _PAIRS = (("(", ")"), ("[", "]"), ("（", "）"), ("［", "］"))
 _BRACKETS = re.compile(r"[()\[\]（）［］]")
+_LISTS = ("always", "before_number", "starters", "counts")
 _GEORGIAN = range(0x10D0, 0x1100)  # small letters for Unicode, but sentences begin with them
 
 
@@ -34,7 +37,9 @@ class Rules:
     ordinals: bool = False
     always: frozenset[str] = frozenset()
     before_number: frozenset[str] = frozenset()
+    capital_nouns: bool = False
     starters: frozenset[str] = frozenset()
+    counts: frozenset[str] = frozenset()
     dotted: frozenset[str] = frozenset()  # all that may stand before a dot inside a sentence
 
 
@@ -44,11 +49,13 @@ def _tables() -> Mapping[str, Rules]:
     tables: dict[str, dict[str, Any]] = tomllib.loads(file.read_text("utf-8"))
     rules = {}
     for language, table in tables.items():
-        words = {name: frozenset(table.get(name, ())) for name in ("always", "before_number", "starters")}
+        words = {name: frozenset(table.get(name, ())) for name in _LISTS}
         capital = {word.capitalize() for word in words["before_number"]}
         words["dotted"] = words["always"] | words["before_number"] | capital
         for code in (language, *table.get("also", ())):
-            rules[code] = Rules(table.get("ordinals", False), **words)
+            rules[code] = Rules(
+                table.get("ordinals", False), capital_nouns=table.get("capital_nouns", False), **words
+            )
     return rules
 
 
@@ -71,7 +78,9 @@ def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
     for end in ends:
         # Most ends are between an ordinary word and one with a capital: those are seen here, without a call.
         last, follower = end - 2 if text[end - 1] == " " else end - 1, text[end]
-        is_false = not follower.isupper() and _begins_small(text, start, end)
+        is_false = not follower.isupper() and (follower in NEVER_FIRST or _begins_small(text, start, end))
+        if last == end - 1 and text[last] == ".":
+            is_false = is_false or bool(_INITIALS_GO_ON.match(text, end))  # the C of "a.C."
         if text[last] == "." and not is_false:
             left = text.rfind(" ", start, last) + 1
             word = text[left:last]
@@ -127,9 +136,10 @@ def _is_dotted(text: str, start: int, end: int, rules: Rules) -> bool:
     if word.lower() in rules.before_number:
         return text[end].isdecimal()
     if word[-1:].isdecimal():
-        return _is_ordinal(text, word, end, rules, is_first=is_first)
+        is_count = before.split()[-2:-1] and before.split()[-2].lower() in rules.counts
+        return not is_count and _is_ordinal(text, word, end, rules, is_first=is_first)
     is_initial = len(word) == 1 and word.isupper() and bool(rules.starters)
-    is_number = rules.ordinals and bool(_ROMAN.fullmatch(word))
+    is_number = rules.ordinals and bool(word and _ROMAN.fullmatch(word))
     return (is_initial or is_number) and _goes_on(text, end, rules)
 
 
@@ -143,7 +153,8 @@ def _is_ordinal(text: str, word: str, end: int, rules: Rules, *, is_first: bool)
         return False
     if text[end].isdecimal():
         return int(number[1]) <= _DAYS and bool(_DATE_GOES_ON.match(text, end))
-    return _goes_on(text, end, rules)
+    # Where nouns have small letters, a name follows: few things that have a name are counted so far.
+    return (rules.capital_nouns or int(number[1]) <= _DAYS) and _goes_on(text, end, rules)
 
 
 def _goes_on(text: str, end: int, rules: Rules) -> bool:

@@ -7,8 +7,13 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-# Thai, Lao, Khmer, Burmese and its kin (Shan, Mon, Pa'o, Arakanese), Northern Thai, Isan; Tibetan, Dzongkha.
-LANGUAGES = frozenset({"th", "lo", "km", "my", "shn", "mnw", "blk", "rki", "nod", "tts", "bo", "dz"})
+from pipeline.sequences.boundaries import NEVER_FIRST
+
+# Thai, Northern Thai, Isan; Lao, Khmer; Burmese and its kin (Shan, Mon, Pa'o, Arakanese, Karen); Tai Lue and Tai Le;
+# Tibetan, Dzongkha.
+LANGUAGES = frozenset(
+    "th nod tts lo km my shn mnw blk rki ksw kjp pwo khb tdd bo dz".split()  # noqa: SIM905
+)
 MIN = 20  # characters of a piece, but where a paragraph is shorter
 ENOUGH = 60  # characters after which a blank ends a piece
 MAX = 160  # characters of a piece: 480 bytes, which fit into 512 tokens even where each byte is one
@@ -58,7 +63,8 @@ def _pauses(text: str) -> Iterator[tuple[int, int]]:
             yield place, _WEAK
         elif kind == "end":
             yield place, _END
-        else:  # a blank beside a number or behind an abbreviation's dot is no pause
+        elif text[place : place + 1] not in NEVER_FIRST:
+            # A blank beside a number or behind an abbreviation's dot is no pause.
             around = text[found.start() - 1 : found.start()] + text[place : place + 1]
             yield place, _WEAK if "." in around or any(map(str.isdecimal, around)) else _BLANK
     yield len(text), _END

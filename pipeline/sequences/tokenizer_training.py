@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from pipeline.lookup.names import mixed
+from pipeline.mediawiki.languages import UNSPACED_SCRIPTS
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
 from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 
 LETTER_COST = 25
 LONGEST_RUN = 16
-_WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+_WITHOUT_BLANKS = rf"[{UNSPACED_SCRIPTS}\p{{Tibetan}}]"
 _PROGRESS_EVERY = 1000  # paragraphs
 _BUCKETS = 1 << 16  # the sample is as exact as one of so many parts of the corpus
 

@@ -8,6 +8,7 @@ A page goes through passes over all of its text: ``cut`` removes what is no runn
 import re
 
 from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.wiki_rules import tag_reader
 from pipeline.wikitext.cut import cut
 from pipeline.wikitext.holes import close_holes
 from pipeline.wikitext.lines import clean, split_lines
@@ -37,6 +38,8 @@ def extract(
     if profile not in PROFILES:
         raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
     rules = link_rules(site, profile, dumped)
+    if site.rules and not rules.paper and (read_tags := tag_reader(site.rules)):
+        text = read_tags(text)
     plain, drops, losses = cut(text, rules.tokens, rules.templates)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)

@@ -21,6 +21,7 @@ from pipeline.mediawiki.languages import (
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
+from pipeline.mediawiki.wiki_rules import parse_rules
 from pipeline.wikitext.cut import IMAGE_OPTION, tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
@@ -92,11 +93,14 @@ class LinkRules:
     def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site
         self.paper = profile == "paper"
+        own = parse_rules(site.rules)
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
         self.templates = (
-            None if self.paper else TemplateTable(site.language, dumped, site.spellings(TEMPLATE))
+            None
+            if self.paper
+            else TemplateTable(site.language, dumped, site.spellings(TEMPLATE), own=own.get("templates"))
         )
         self.spoken = frozenset(
             PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(base_language(site.language), [])
@@ -105,7 +109,7 @@ class LinkRules:
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
         self.pattern = re.compile(rf"{opening}([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
-        self.variants = VARIANTS.get(base_language(site.language), ())
+        self.variants = own.get("variants") or VARIANTS.get(base_language(site.language), ())
         self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.mediawiki.wiki_rules import read_rules
 from tests.support import ROOT
 from tests.support.commands import programs
 from tests.support.stages import MINILM, run_in_process
@@ -391,8 +392,12 @@ def test_the_run_files_page_has_every_field_and_stages_pages_what_is_their_own()
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=str)
-def test_run_files_that_are_shown_are_ones(block: Block) -> None:
-    Run.of_tables(tomllib.loads(block.text), workdir="", source=str(block))
+def test_files_of_runs_and_of_rules_that_are_shown_are_ones(block: Block, tmp_path: Path) -> None:
+    if "templates" in (tables := tomllib.loads(block.text)):
+        (tmp_path / "rules.toml").write_text(block.text, encoding="utf-8")
+        assert read_rules(str(tmp_path / "rules.toml")) == block.text
+    else:
+        Run.of_tables(tables, workdir="", source=str(block))
 
 
 def test_the_readme_lists_every_stage() -> None:

@@ -66,7 +66,7 @@ def write_mentions(
     table = oracle.mention_table(pages, titles, rows, profile)
     named = oracle.page_names(pages, titles, profile)
     files = write_tables(folder, "mentions", _split(table, "mention"), schemas.MENTIONS.schema)
-    lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
+    lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files], "en")
     named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), schemas.PAGE_NAMES.schema)
     title_files = write_tables(folder, "titles", [list(titles.values())])
     ends = [row | {"qid": qids.get(row["page_id"])} for row in oracle.targets(pages, rows, table)]
@@ -113,7 +113,9 @@ def write_tables(
     return [storage.describe(str(folder), path, len(rows)) for path, rows in zip(paths, parts, strict=True)]
 
 
-def finished_table(folder: Path, profile: str, *parts: list[Any]) -> mentions.MentionTable:
+def finished_table(
+    folder: Path, profile: str, *parts: list[Any], language: str = "en"
+) -> mentions.MentionTable:
     """The look-up in a folder of BuildMentionTable that has a file for each part.
 
     A row is a mention, an entity's id, a title, and how many links, links of the mention and occurrences there are.
@@ -124,14 +126,14 @@ def finished_table(folder: Path, profile: str, *parts: list[Any]) -> mentions.Me
         with storage.parquet_rows(str(folder / path), schemas.MENTIONS.schema) as writer:
             writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
         files.append(storage.describe(str(folder), path, len(rows)))
-    lookup = mentions.write_lookup(str(folder), [str(folder / entry.path) for entry in files])
+    lookup = mentions.write_lookup(str(folder), [str(folder / entry.path) for entry in files], language)
     manifest = storage.Manifest(
         stage="BuildMentionTable",
         version=1,
         parameters={"profile": profile},
         inputs={},
         files=(*files, *lookup),
-        facts={"longest_mention": 9},
+        facts={"longest_mention": 9, "language": language, "dump": [DUMP]},
     )
     storage.write_manifest(str(folder), manifest)
     return mentions.MentionTable(str(folder))

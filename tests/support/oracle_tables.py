@@ -158,6 +158,7 @@ def aliases(titles: Mapping[str, Row], vocab: Iterable[Row]) -> dict[str, int]:
 _OWN_WORDS = (
     *("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC", "HANGZHOU NUMERAL"),
     *("HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA", "VERTICAL KANA", "THAI", "LAO", "KHMER"),
+    *("MYANMAR", "JAVANESE", "BALINESE", "TAI THAM", "TAI LE", "NEW TAI LUE", "YI ", "BOPOMOFO"),
 )
 
 

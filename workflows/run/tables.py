@@ -61,6 +61,12 @@ class Corpus:
     dump_templates: bool = option(
         False, SWITCH, "show the simple ones of the dump's own templates, too; the dump is read twice"
     )
+    wiki_rules: str = option(
+        "",
+        path(),
+        "file of your own rules for the wiki: templates, tags, namespaces and scripts (docs/how-to/your-wiki.md)",
+        flag="--wiki-rules",
+    )
     max_rejected: float = option(
         0.001,
         SHARE,

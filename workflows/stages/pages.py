@@ -11,6 +11,7 @@ from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.download import Source, is_remote, is_wiki_name
 from pipeline.dump.gzip_index import TruncatedDump
+from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
@@ -96,6 +97,18 @@ class FetchDump(CorpusStage):
 class DumpReader(CorpusStage, beam.BeamStage):
     """A stage that reads the dump."""
 
+    def rules(self) -> str:
+        """The user's own rules for the wiki; what the stage writes depends on them, not on where they lie."""
+        return read_rules(self.corpus.wiki_rules) if self.corpus.wiki_rules else ""
+
+    def own_rules(self) -> dict[str, Any]:
+        """The same as a parameter that changes bytes."""
+        return {"wiki_rules": rules} if (rules := self.rules()) else {}
+
+    def site(self) -> dict[str, Any]:
+        """What FetchDump says of the wiki, with the user's own rules."""
+        return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
+
     def bytes_of(self, path: str) -> float:
         from pipeline.dump.containers import packed_size
 
@@ -113,7 +126,7 @@ class ReadTemplates(DumpReader):
         return {"FetchDump": self.fetched()}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "block_size", "allow_truncated")
+        return self.values("corpus", "block_size", "allow_truncated") | self.own_rules()
 
     def work(self) -> Result:
         from pipeline.jobs import read_templates
@@ -125,7 +138,7 @@ class ReadTemplates(DumpReader):
             fetched.indexes(),
             self.block_bytes(),
             self.folder,
-            site=fetched.manifest().facts["site"],
+            site=self.site(),
             allow_truncated=self.corpus.allow_truncated,
         )
 
@@ -143,7 +156,7 @@ class ExtractPages(DumpReader):
         return {"FetchDump": self.fetched(), **templates}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "profile", "block_size", "allow_truncated")
+        return self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules()
 
     def check_limits(self, made: storage.Manifest) -> None:
         check_pages(reasons_of(made.drops), made.facts["pages_read"], self.corpus.max_rejected)
@@ -163,7 +176,7 @@ class ExtractPages(DumpReader):
             fetched.indexes(),
             self.block_bytes(),
             self.folder,
-            site=fetched.manifest().facts["site"],
+            site=self.site(),
             profile=self.corpus.profile,
             allow_truncated=self.corpus.allow_truncated,
             max_rejected=self.corpus.max_rejected,
@@ -173,11 +186,12 @@ class ExtractPages(DumpReader):
 
 
 class FetchQids(CorpusStage):
-    """The items of Wikidata that the dump's pages are linked to; made only where page_props or a wiki's name gives
-    the table page_props.
+    """The items of Wikidata that the dump's pages are linked to, and its disambiguation pages; made only where
+    page_props or a wiki's name gives the table page_props.
     """
 
     FOLDER = "qids"
+    VERSION = 2
     KEEPS = "unfinished"  # a download goes on where it stopped
 
     def requires(self) -> dict[str, Stage]:
@@ -226,7 +240,12 @@ class FetchQids(CorpusStage):
         pages = extracted.manifest().paths(extracted.folder, "pages/")
         dbname = fetched.facts["site"]["dbname"]
         result = fetch_qids.build(
-            path, self.folder, pages, dbname, schema=schemas.QIDS.schema, is_fetched=is_fetched
+            path,
+            self.folder,
+            pages,
+            dbname,
+            schemas={name: table.schema for name, table in schemas.TABLES["FetchQids"].items()},
+            is_fetched=is_fetched,
         )
         if is_fetched:
             storage.remove(path)

@@ -23,7 +23,7 @@ class TrainTokenizer(CorpusStage):
     TABLES = ("corpus", "sequences", "machine")
 
     FOLDER = "tokenizer"
-    VERSION = 2
+    VERSION = 3
     UPSTREAM = (ExtractPages,)
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    VERSION = 5
+    VERSION = 6
     NEED = Need(written=1.05)
     KEEPS = "blocks"
 

@@ -68,7 +68,7 @@ class ResolveRedirects(SparkStage):
     """Every title of a page or redirect, with the page that it ends at."""
 
     FOLDER = "titles"
-    VERSION = 2
+    VERSION = 3
     NEED = Need(written=0.02, scratch=0.1)
     UPSTREAM = (ExtractPages,)
     FIELDS = ("corpus.profile",)
@@ -76,7 +76,10 @@ class ResolveRedirects(SparkStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import redirects
 
-        return redirects.build(self.job(), profile=self.corpus.profile, dump=self.corpus.dump)
+        language = self.fetched().manifest().facts["site"]["language"]
+        return redirects.build(
+            self.job(), profile=self.corpus.profile, dump=self.corpus.dump, language=language
+        )
 
 
 class ResolveLinks(SparkStage):
@@ -163,7 +166,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
-    VERSION = 7
+    VERSION = 8
     NEED = Need(written=2, scratch=2)
     FIELDS = ("corpus.profile",)
 
@@ -181,7 +184,7 @@ class BuildContexts(SparkStage):
     """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
-    VERSION = 2
+    VERSION = 3
     NEED = Need(written=4.5, scratch=8)
     UPSTREAM = (ExtractPages, ResolveRedirects)
     FIELDS = ("corpus.held_out",)

@@ -18,7 +18,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.tries import write_numbers
 
 _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
-_ENDS_AT_A_PAGE = ("page", "redirect")  # statuses in the table titles
+_ENDS_AT_A_PAGE = ("page", "redirect", "variant")  # statuses in the table titles
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,10 @@ def build(job: SparkJob) -> storage.Result:
             f"{job.folder}: {found:,} of {wanted:,} links were written; delete the folder and run ResolveLinks again"
         )
     statuses = storage.count_values(result.paths(job.folder), "status")
-    return replace(result, facts={"statuses": statuses})
+    variants = statuses.get("variant", 0)
+    return replace(
+        result, drops={"links:variant": variants} if variants else {}, facts={"statuses": statuses}
+    )
 
 
 def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:

@@ -85,8 +85,9 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     mention_files, page_files, target_files = (
         result.paths(job.folder, f"{name}/") for name in ("mentions", page_names.TABLE, targets.TABLE)
     )
+    vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
     title_files = job.paths("ResolveRedirects", "titles/")
-    lookup = mentions.write_lookup(job.folder, mention_files)
+    lookup = mentions.write_lookup(job.folder, mention_files, dump["site"]["language"])
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
     titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
@@ -96,7 +97,6 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
         "names:same_key": len(same_key),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
     }
-    vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
     facts = {
         "longest_mention": longest,
         "dump": [part["name"] for part in dump["parts"]],

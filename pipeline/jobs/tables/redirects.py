@@ -8,23 +8,28 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep
+from pipeline.mediawiki.conversions import Conversion, find_conversion
 
 
-def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
+def build(job: SparkJob, *, profile: str, dump: str, language: str) -> storage.Result:
     """Write the table `titles`.
 
-    It reads ExtractPages. Profile `paper` follows one redirect only. Raises: ValueError: a page is there twice.
+    It reads ExtractPages. Profile `paper` follows one redirect only, and finds no titles in another script. Raises:
+    ValueError: a page is there twice.
     """
     pages, redirects = job.read("ExtractPages", "pages/"), job.read("ExtractPages", "redirects/")
     counted = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
     if twice := counted.where(F.col("n") > 1).orderBy("page_id").first():
         raise ValueError(f"--dump {dump}: holds the page {twice['title']!r} twice; do its parts overlap?")
     titles = keep(resolve_redirects(pages, redirects, max_hops=1 if profile == "paper" else None))
+    if profile != "paper" and (conversion := find_conversion(language)):
+        linked = job.read("ExtractPages", "paragraphs/").select(F.explode("links.target").alias("target"))
+        titles = keep(titles.unionByName(find_variants(linked, titles, conversion)))
     blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title", order=["title"])
     statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
     result = storage.merge_blocks(blocks)
     # A page, or another redirect, of the same title goes before a redirect.
-    used = result.rows["titles"] - statuses.get("page", 0)
+    used = result.rows["titles"] - statuses.get("page", 0) - statuses.get("variant", 0)
     shadowed = job.manifest("ExtractPages").rows["redirects"] - used
     return replace(result, drops=+Counter({"redirects:shadowed": shadowed}), facts={"statuses": statuses})
 
@@ -61,6 +66,21 @@ def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int |
         "title", F.col("title").alias("canonical"), F.lit(0).alias("hops"), F.lit("page").alias("status")
     )
     return unmoved.unionByName(followed)
+
+
+def find_variants(linked: DataFrame, titles: DataFrame, conversion: Conversion) -> DataFrame:
+    """The rows of linked titles that no page and no redirect has, but that one has in another script of the wiki.
+
+    Where several have, a page goes before a redirect, and then the first in code points.
+    """
+    keys = F.udf(lambda title: conversion.keys(title), "array<string>")
+    known = titles.where(F.col("status").isin("page", "redirect")).withColumn("key", keys("title")[0])
+    absent = linked.distinct().join(titles.select(F.col("title").alias("target")), "target", "left_anti")
+    found = absent.select("target", F.posexplode(keys("target")).alias("rank", "key")).join(known, "key")
+    best = found.groupBy("target").agg(F.min(F.struct("rank", "hops", "title", "canonical")).alias("best"))
+    return best.select(
+        F.col("target").alias("title"), "best.canonical", "best.hops", F.lit("variant").alias("status")
+    )
 
 
 def _follow(steps: DataFrame) -> DataFrame:

@@ -47,12 +47,19 @@ class TemplateTable:
     """
 
     def __init__(
-        self, language: str, dumped: DumpTemplates | None = None, prefixes: Collection[str] = ("template",)
+        self,
+        language: str,
+        dumped: DumpTemplates | None = None,
+        prefixes: Collection[str] = ("template",),
+        own: Mapping[str, Any] | None = None,
     ) -> None:
         tables = _tables()
         self._dumped, self._prefixes = dumped, prefixes
-        # A language's own tables win.
-        found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
+        # A language's tables win over those of all, and the user's over both.
+        found: list[Mapping[str, Any]] = [
+            tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables
+        ]
+        found += [own] if own else []
         self.languages: dict[str, str] = _merged(found, "languages")
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
         self._rules: dict[str, Rule] = dict.fromkeys(_names(found, "silent"), silent)

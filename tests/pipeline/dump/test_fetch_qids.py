@@ -27,19 +27,29 @@ def build(
     pages = str(folder / "pages.parquet")
     with storage.parquet_rows(pages, schemas.PAGES.schema) as table:
         table.extend((number, f"Page {number}", False, 1) for number in ids)
-    schema = schemas.QIDS.schema
-    return fetch_qids.build(str(path), str(folder), [pages], "testwiki", schema=schema, is_fetched=is_fetched)
+    tables = {name: table.schema for name, table in schemas.TABLES["FetchQids"].items()}
+    return fetch_qids.build(
+        str(path), str(folder), [pages], "testwiki", schemas=tables, is_fetched=is_fetched
+    )
 
 
 def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
     result = build(tmp_path, [ROWS[:2], ROWS[2:]], 12, 11, 10)
     rows = list(storage.read_rows(str(tmp_path / result.files[0].path)))
     assert rows == [{"page_id": 10, "qid": "Q10"}, {"page_id": 12, "qid": "Q5"}]
-    assert result.rows == {"qids": 2}
+    assert result.rows == {"qids": 2, "disambiguations": 0}
     assert result.drops == {"properties:other": 1, "qids:not_in_dump": 1}
     assert (result.facts["pages"], result.facts["pages_without_qid"]) == (3, 1)
     digest = hashlib.sha256((tmp_path / "page_props.sql.gz").read_bytes()).hexdigest()
     assert result.facts["source"] == {"name": "page_props.sql.gz", "sha256": digest}
+
+
+def test_disambiguation_pages(tmp_path: Path) -> None:
+    rows: list[Row] = [(page, "disambiguation", b"") for page in (14, 11, 98, 11)]
+    result = build(tmp_path, [ROWS[:2], rows, ROWS[2:]], 10, 11, 12, 13, 14)
+    found = list(storage.read_rows(str(tmp_path / result.files[1].path)))
+    assert found == [{"page_id": 11}, {"page_id": 14}]
+    assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": 2}, 1)
 
 
 def test_a_file_of_another_wiki_is_refused(tmp_path: Path) -> None:
@@ -52,7 +62,7 @@ def test_few_items_are_told_and_none_refused(tmp_path: Path, caplog: pytest.LogC
     assert "has items for 1 of the dump's 3 pages, and for 2 others; is it of the same wiki" in caplog.text
     with pytest.raises(ValueError, match="has items for 0 of the dump's 2 pages, and for 3 others"):
         build(tmp_path, [ROWS], 13, 14)
-    assert build(tmp_path, [ROWS], 13, 14, is_fetched=True).rows == {"qids": 0}  # as of a Wiktionary
+    assert build(tmp_path, [ROWS], 13, 14, is_fetched=True).rows["qids"] == 0  # as of a Wiktionary
 
 
 @pytest.mark.parametrize(

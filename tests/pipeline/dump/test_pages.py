@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.dump import containers
+from pipeline.dump import containers, cutting
 from pipeline.dump import pages as dump
 from pipeline.dump.gzip_index import TruncatedDump, index_gzip
 from pipeline.dump.pages import Page, Rejected
@@ -166,6 +166,120 @@ def test_old_schema_has_namespaces_and_redirects_too(shared: Path) -> None:
         dump.check_end(path)
 
 
+# XML as other programs write it
+
+
+PLAIN = page_xml(2, "It is a [[town]].", title="Town")
+SLICE = "<page><title>Fake</title><ns>0</ns><id>9</id></page>"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        PLAIN.replace("<page>", '<page xmlns="http://www.mediawiki.org/xml/export-0.11/">'),
+        PLAIN.replace("<page>", "<page >"),
+        PLAIN.replace("<page>", "<page\n\t>").replace("</page>", "</page\n>"),
+        PLAIN.replace("<page>", "<page id='p2' note='a &lt;page> in a value'>"),
+        PLAIN.replace("<page>", "<pages/><page/><pagelist>2</pagelist><page>"),
+        PLAIN.replace("<revision>", '<revision xmlns="http://www.mediawiki.org/xml/export-0.11/">'),
+        PLAIN.replace("Town", "<![CDATA[Town]]>").replace("It is", "<![CDATA[It]]> is"),
+        PLAIN.replace("It is a [[town]].", "<![CDATA[It is]]><!-- </page> --> a [[town]]<![CDATA[.]]>"),
+        f"<!-- <page> {SLICE} -->{PLAIN}<!-- </mediawiki> {SLICE}-->",
+        f"<!----><?note <page?>{PLAIN}",
+        PLAIN.replace(">2<", ">\n  2\n<").replace(">0<", "> 0 <").replace("wikitext", " wikitext "),
+        PLAIN.replace('<text xml:space="preserve">', "<text\n xml:space='preserve' >"),
+    ],
+)
+def test_pages_of_other_programs_are_read(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(page_xml(1, "First."), written, page_xml(3, "Third.")))
+    pages, counts = read_all(path, 4096)
+    found = [(page.page_id, page.title.strip(), page.text) for page in pages if isinstance(page, Page)]
+    assert found == [(1, "Page 1", "First."), (2, "Town", "It is a [[town]]."), (3, "Page 3", "Third.")]
+    assert counts["pages_read"] == 3
+
+
+def test_pages_inside_cdata_are_text(tmp_path: Path) -> None:
+    text = f"Write <page>, </page> or {SLICE}\n</mediawiki>\n" * 60
+    pages = "".join(page_xml(number, f"<![CDATA[{text}]]>") for number in range(1, 30))
+    for container in ("xml", "bz2", "gz", "indexed"):
+        path = tmp_path / container
+        path.write_bytes(packed(export(pages), container))
+        for block_size in (4096, 10**9):
+            found, counts = read_all(path, block_size)
+            assert [(page.page_id, getattr(page, "text", "")) for page in found] == [
+                (number, text) for number in range(1, 30)
+            ]
+            assert counts["pages_read"] == 29
+
+
+def test_cdata_far_behind_the_beginning_is_an_error_and_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "_HEAD_BYTES", 2000)
+    monkeypatch.setattr(containers, "_CHUNK", 1000)
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(*map(page_xml, range(1, 40)), page_xml(40, f"<![CDATA[{SLICE}]]>")))
+    size = path.stat().st_size
+    with pytest.raises(
+        ValueError, match=rf"dump.xml: has a comment or a CDATA.*corpus.block_size={size} to read"
+    ):
+        read_all(path, 4096)
+    assert len(read_all(path, size)[0]) == 40
+
+
+def test_an_export_that_ends_inside_cdata_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(page_xml(1, "<![CDATA[a")))
+    with pytest.raises(TruncatedDump, match="ends in the middle of a page"):
+        read_all(path, 4096)
+
+
+@pytest.mark.parametrize(
+    ("head", "language"),
+    [
+        ("<mediawiki xml:lang='de'>", "de"),
+        ('<mediawiki version = "0.11"\n xml:lang = "pt-br" >', "pt-br"),
+        ('<?xml version="1.0"?><!DOCTYPE mediawiki><mediawiki xml:lang="tt">', "tt"),
+        (
+            '<?xml version="1.0"?>\n<!DOCTYPE mediawiki [ <!ELEMENT page ANY> ]>\n<mediawiki xml:lang="tt">',
+            "tt",
+        ),
+        ('<mediawiki note="a > b" xml:lang="ja">', "ja"),
+    ],
+)
+@pytest.mark.parametrize(
+    "siteinfo",
+    [
+        "<siteinfo ><dbname> </dbname><namespaces><namespace key='10'>Modèle</namespace></namespaces></siteinfo\n>",
+        '<siteinfo xmlns="x"><dbname> </dbname><namespace key="10"><![CDATA[Modèle]]></namespace></siteinfo>',
+        "<!-- <page> --><siteinfo><dbname> </dbname><namespace key='&#49;0'>Mod&#232;le</namespace></siteinfo>",
+    ],
+)
+def test_heads_of_other_programs_are_read(tmp_path: Path, head: str, language: str, siteinfo: str) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(f"{head}{siteinfo}{PLAIN}</mediawiki >", encoding="utf-8")
+    site = dump.read_site_info(str(path))
+    assert (site.language, site.namespaces) == (language, ((10, "Modèle"),))
+    dump.check_end(str(path))
+    assert len(read_all(path, 4096)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'<?xml version="1.0"?><ns0:mediawiki xmlns:ns0="x"><ns0:page></ns0:page></ns0:mediawiki>',
+        b'<?xml version="1.0" encoding="ISO-8859-1"?><mediawiki><page></page></mediawiki>',
+        b"<?xml version='1.0' encoding='utf-16'?><mediawiki><page></page></mediawiki>",
+    ],
+)
+def test_other_encodings_and_prefixes_are_errors(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"dump.xml: .*; wanted (a MediaWiki export, its elements|UTF-8)"):
+        dump.read_site_info(str(path))
+
+
 # Pages
 
 
@@ -220,7 +334,7 @@ def test_namespace_by_prefix_in_the_papers_profile() -> None:
 
 
 def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 100_000)
+    monkeypatch.setattr(cutting, "MAX_PAGE_BYTES", 100_000)
     monkeypatch.setattr(containers, "_CHUNK", 10_000)
     path = tmp_path / "dump.xml"
     path.write_bytes(export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))

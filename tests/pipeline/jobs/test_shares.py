@@ -5,6 +5,7 @@ import re
 import pytest
 
 from pipeline import storage
+from pipeline.dump.pages import read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.storage.failures import check_pages, check_share, list_reasons
 from tests.support import DATA
@@ -54,8 +55,8 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
         return {0: storage.Result((), rows, drops, {"pages_read": 6})}
 
     message = (
-        "no article among its 6 pages (1 redirects, 2 in other namespaces, 3 rejected: 2 broken_xml, 1 no_title); "
-        "wanted a dump of articles"
+        "no article among its 6 pages (2 in other namespaces, 2 rejected as broken_xml, 1 redirects, 1 rejected as "
+        "no_title); wanted a dump of articles"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         extract_pages.build(
@@ -64,7 +65,7 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
             {},
             1 << 20,
             "",
-            site={},
+            site=read_site_info(str(DATA / "wiki-40.xml")).to_dict(),
             profile="fixed",
             allow_truncated=False,
             max_rejected=limit,

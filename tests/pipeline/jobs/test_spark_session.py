@@ -73,3 +73,28 @@ def test_a_users_python_and_configuration_stand(users_conf: Path, monkeypatch: p
     monkeypatch.setenv("SPARK_HOME", str(users_conf.parent / "spark"))
     started(monkeypatch, "local")
     assert os.environ["SPARK_CONF_DIR"] == str(users_conf.parent / "spark" / "conf")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems name their locales otherwise")
+@pytest.mark.parametrize(
+    ("variables", "java_reads"),
+    [
+        ({"LC_ALL": "C"}, "C.UTF-8"),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "de_DE.ISO-8859-1"}, "C.UTF-8"),
+        ({}, "C.UTF-8"),
+        ({"LANG": "fr_FR.UTF-8"}, None),
+        ({"LC_CTYPE": "C.utf8", "LANG": "C"}, None),
+        ({"LC_ALL": "en_US.UTF-8", "LANG": "C"}, "en_US.UTF-8"),
+    ],
+)
+def test_java_reads_names_of_files_in_utf8(
+    users_conf: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], java_reads: str | None
+) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.setenv(name, "")  # so that it is as before behind the test
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    started(monkeypatch, "local")
+    assert os.environ.get("LC_ALL") == java_reads

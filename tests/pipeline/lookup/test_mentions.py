@@ -58,3 +58,30 @@ def test_another_stages_folder_is_no_mention_table(tmp_path: Path) -> None:
     storage.write_manifest(str(tmp_path), manifest)
     with pytest.raises(ValueError, match="made by ExtractPages; wanted the folder of BuildMentionTable"):
         MentionTable(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("language", "names", "text", "found"),
+    [
+        ("zh", ["电脑", "計算機"], "他用電腦和计算机，電腦和計算機。", ["電腦", "计算机", "電腦", "計算機"]),
+        ("wuu", ["臺灣"], "台湾搭臺灣", ["台湾", "臺灣"]),
+        ("sr", ["Београд", "Njegoš"], "Njegoš i Његош, Beograd, БЕОГРАД", ["Njegoš", "Његош", "Beograd"]),
+        ("kk", ["Қазақстан"], "Qazaqstan және قازاقستان", ["Qazaqstan", "قازاقستان"]),
+        ("ku", ["Kurdistan"], "لە کوردستان Kurdistan", ["کوردستان", "Kurdistan"]),
+        ("uz", ["Oʻzbekiston"], "Ўзбекистон ва O'zbekiston", ["Ўзбекистон", "O'zbekiston"]),
+        ("tg", ["Тоҷикистон"], "Toçikiston Тоҷикистон", ["Toçikiston", "Тоҷикистон"]),
+        ("crh", ["Къырым"], "Qırım, Къырым", ["Qırım", "Къырым"]),
+        ("iu", ["ᓄᓇᕗᑦ"], "Nunavut ᓄᓇᕗᑦ", ["Nunavut", "ᓄᓇᕗᑦ"]),
+        ("shi", ["Agadir"], "ⴰⴳⴰⴷⵉⵔ Agadir", ["ⴰⴳⴰⴷⵉⵔ", "Agadir"]),
+        ("ja", ["电脑"], "電腦と电脑", ["电脑"]),
+    ],
+)  # fmt: skip
+def test_mentions_in_either_script_of_a_wiki(
+    tmp_path: Path, language: str, names: list[str], text: str, found: list[str]
+) -> None:
+    rows = sorted((name, None, f"Page of {name}", 1, 1, 1) for name in names)
+    table = finished_table(tmp_path, "fixed", rows, language=language)
+    mentions = list(table.find(text))
+    assert [text[start:end] for start, end, _ in mentions] == found
+    assert {mention.candidates[0].title for *_, mention in mentions} == {f"Page of {name}" for name in names}
+    assert all(table.get(each) is not None for each in found)

@@ -51,6 +51,16 @@ class Names:
         ("12th", [0, 4]),
         ("ドクターX", [0, 1, 2, 3, 4, 5]),
         ("ー2", [0, 1, 2]),
+        ("မြန်မာ", [0, 2, 4, 6]),  # Burmese
+        ("ၵႃႈ", [0, 3]),  # Shan
+        ("ꦏꦫꦁ", [0, 1, 3]),  # Javanese
+        ("ᬩᬮᬶ", [0, 1, 3]),  # Balinese
+        ("ᨣᩤᩴ", [0, 3]),  # Tai Tham
+        ("ᥖᥭᥰ", [0, 1, 2, 3]),  # Tai Le
+        ("ᦎᦷᦑ", [0, 1, 2, 3]),  # New Tai Lue
+        ("ꆈꌠ", [0, 1, 2]),  # Yi
+        ("ㄅㄆ", [0, 1, 2]),  # Bopomofo
+        ("བོད་", [0, 3, 4]),  # Tibetan marks its syllables
     ],
 )
 def test_word_boundaries(text: str, boundaries: list[int]) -> None:
@@ -58,7 +68,7 @@ def test_word_boundaries(text: str, boundaries: list[int]) -> None:
     assert [position for position in range(len(text) + 1) if position not in inside] == boundaries
 
 
-@given(st.text(alphabet="a1 .\u0301\u0e49日かーｰกé\u3099\x85\u3000", max_size=12))
+@given(st.text(alphabet="a1 .\u0301\u0e49日かーｰกé\u3099\x85\u3000မ်ꦏꦶᦎꆈㄅ", max_size=12))
 def test_word_boundaries_equal_the_oracles(text: str) -> None:
     inside = {position for match in tokens(text) for position in range(match.start() + 1, match.end())}
     assert inside == set(range(len(text))) - set(word_boundaries(text))
@@ -68,6 +78,24 @@ def test_word_boundaries_equal_the_oracles(text: str) -> None:
 def test_the_longest_names_cover_what_can_be_covered(text: str, wanted: set[str]) -> None:
     expected = [(start, end, text[start:end]) for start, end in oracle.longest_spans(text, wanted)]
     assert list(longest_names(text, Names(wanted))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("မြန်မာနိုင်ငံ", "ကျောင်းသားများသည်မြန်မာနိုင်ငံမှလာ၍မြန်မာနိုင်ငံသို့ပြန်သည်။"),
+        ("မိူင်းတႆး", "ၵူၼ်းမိူင်းတႆးယူႇတီႈမိူင်းတႆးယဝ်ႉ"),
+        ("ꦪꦺꦴꦒꦾꦏꦂꦠ", "ꦏꦸꦛꦪꦺꦴꦒꦾꦏꦂꦠꦲꦤꦁꦪꦺꦴꦒꦾꦏꦂꦠ꧉"),
+        ("ᬩᬮᬶ", "ᬧᬸᬮᭀᬩᬮᬶᬤᬶᬩᬮᬶ"),
+        ("ᨩ᩠ᨿᨦᩉ᩠ᨾᩲ᩵", "ᨾᩮᩬᩥᨦᨩ᩠ᨿᨦᩉ᩠ᨾᩲ᩵ᨲᩦ᩵ᨩ᩠ᨿᨦᩉ᩠ᨾᩲ᩵"),
+        ("ᦵᦙᦲᧂ", "ᦶᦑᦵᦙᦲᧂᦂᦸᧃᦵᦙᦲᧂ"),
+        ("ꆈꌠ", "ꋍꆈꌠꁱꂷꆈꌠ"),
+        ("ㄊㄞˊ", "ㄗㄞˋㄊㄞˊㄨㄢㄊㄞˊ"),
+        ("กรุงเทพ", "ที่กรุงเทพและกรุงเทพ"),
+    ],
+)
+def test_names_are_found_between_letters_of_scripts_without_blanks(name: str, text: str) -> None:
+    assert [text[start:end] for start, end, _ in longest_names(text, Names({name}))] == [name, name]
 
 
 @pytest.mark.parametrize(

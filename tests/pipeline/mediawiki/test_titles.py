@@ -148,8 +148,32 @@ def test_disambiguation_pages(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "template"),
+    [
+        ("az", "Dəqiqləşdirmə"), ("tt", "Күп мәгънәләр"), ("ba", "Күп мәғәнәлелек"), ("my", "သံတူကြောင်းကွဲ"),
+        ("ast", "Dixebra"), ("br", "Disheñvelout"), ("ckb", "ڕوونکردنەوە"), ("fy", "Neibetsjuttings"),
+        ("gu", "સંદિગ્ધ શીર્ષક"), ("hsb", "Wjacezmyslnosć"), ("id", "Disambiguasi"), ("io", "Homonimo"),
+        ("km", "ណែនាំ"), ("kn", "ದ್ವಂದ್ವ ನಿವಾರಣೆ"), ("ky", "Текмаанисиздик"), ("lij", "Disambigua"),
+        ("mg", "Pejy mitovy anarana"), ("mn", "Салаа утгатай"), ("mt", "Diżambigwazzjoni"), ("ne", "अस्पष्टता"),
+        ("oc", "Omonimia"), ("pms", "Gestion dj'omònim"), ("pa", "ਗੁੰਝਲ-ਖੋਲ੍ਹ"), ("qu", "Sut'ichana qillqa"),
+        ("sah", "Суолталар"), ("sc", "Disambìgua"), ("sh", "Razvrstavanje"), ("sw", "Maana"), ("tg", "Ибҳомзудоӣ"),
+        ("th", "แก้ความกำกวม"), ("tl", "Paglilinaw"), ("vls", "Db"), ("vo", "Telplänov"), ("wa", "Omonimeye"),
+        ("war", "Pansayod"), ("yi", "באדייטן"), ("zh-classical", "釋義"),
+        ("zh-yue", "搞清楚"), ("zh-min-nan", "Khu-pia̍t"),
+    ],
+)  # fmt: skip
+def test_disambiguation_pages_of_languages(language: str, template: str) -> None:
+    site = SiteInfo(language, "", "first-letter", NAMESPACES)
+    for text in (f"a\n{{{{{template}}}}}", f"{{{{ {template.lower().replace(' ', '_')} |a=b}}}}"):
+        assert is_disambiguation(text, site)
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "{{db}}",
+        "{{dv}}",
+        "{{Z|a}}",
         "{{disambiguation needed}}",
         "<!-- {{disambig}} -->",
         "disambig",

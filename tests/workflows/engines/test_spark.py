@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -49,6 +50,50 @@ def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
         ValueError, match=r"^machine\.scratch .*a,b/\.scratch: Spark would end the name at the comma"
     ):
         stage.check_needs()
+
+
+# Why Spark did not start
+
+STACK = "An error occurred while calling X.\n: org.apache.spark.SparkException: Outer\n\tat org.a.B\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "reason"),
+    [
+        (f"{STACK}Caused by: java.net.BindException: Inner\n\tat c.D\n", ["WARN a"], "java.net.BindException: Inner"),
+        (STACK, [], "org.apache.spark.SparkException: Outer"),
+        ("Java ended\nbefore", ["WARNING: x", "", "Error", "No space", "at a.B"], "Java ended; Error; No space"),
+        ("No such file", [], "No such file"),
+    ],
+)  # fmt: skip
+def test_the_cause_of_an_error(error: str, said: list[str], reason: str) -> None:
+    assert spark._reason(error, said) == reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("spark.driver.memory", "900000g", "initialization of VM; Could not reserve enough space"),
+        ("spark.driver.bindAddress", "203.0.113.7", "java.net.BindException: .*Cannot assign"),
+        ("spark.executor.cores", "zero", "Executor cores must be a positive number"),
+    ],
+)
+def test_why_spark_did_not_start(tmp_path: Path, name: str, value: str, reason: str) -> None:
+    code = (
+        "from tests.support.stages import run_of\n"
+        "from workflows import ResolveRedirects\n"
+        "from workflows.engines import spark\n"
+        f"machine = {{'spark_conf': {{{name!r}: {value!r}}}}}\n"
+        f"stage = ResolveRedirects(settings=run_of({str(tmp_path)!r}, machine=machine))\n"
+        "print('before')\n"
+        "try:\n    spark.session_of(stage, 1 << 20)\n"
+        "except ValueError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    before, told = done.stdout.splitlines()
+    assert before == "before"
+    assert re.search(rf"Spark did not start \(.*{reason}", told), done
 
 
 # Executors

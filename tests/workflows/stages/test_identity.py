@@ -130,13 +130,16 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
     (folder / "texts").mkdir()
     texts = shutil.copy(ROOT / "examples/linking/documents.jsonl", folder / "texts")
     dump = shutil.copy(DUMP, folder / "another.xml.bz2")
+    (rules := folder / "rules.toml").write_text("variants = ['a']")
     plain = {"corpus": {"dump": str(DUMP)}, "fine_tuning": {"tasks": list(TASKS)}}
     users = {
         "corpus": {"dump_templates": True},
         "sequences": {"annotated": str(model)},
         "linking": {"gold": str(texts), "ner": str(model), "documents": str(folder / "texts")},
     }
-    return [plain, over(plain, users)], [str(model), str(texts), str(folder / "texts"), str(dump)]
+    return [plain, over(plain, users)], [
+        *(str(model), str(texts), str(folder / "texts"), str(dump), str(rules))
+    ]
 
 
 @pytest.mark.parametrize("name", MADE)

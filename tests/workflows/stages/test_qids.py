@@ -51,7 +51,7 @@ def test_a_given_file_is_read_and_known_again_until_it_changes(tmp_path: Path) -
     dbname = stage.fetched().manifest().facts["site"]["dbname"]
     path.write_bytes(sql([[(page, "wikibase_item", b"Q%d" % page) for page in pages[1:]]], dbname or "any"))
     run_in_process(stage := FetchQids(**stage.param_kwargs))
-    assert stage.manifest().rows == {"qids": len(pages) - 1}
+    assert stage.manifest().rows == {"qids": len(pages) - 1, "disambiguations": 0}
     assert stage.manifest().facts["pages_without_qid"] == 1
     assert stage.is_current()
     os.utime(path, ns=(1, 1))

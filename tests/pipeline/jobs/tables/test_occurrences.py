@@ -14,7 +14,7 @@ from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, find_key
 from pipeline.lookup.names import tokens
 from tests.support.oracle_tables import NameFinder
 
-ALPHABET = "ab A.-'日本éß\u0301\u0e49かー😀1\x85\u3000"
+ALPHABET = "ab A.-'日本éß\u0301\u0e49かー😀1\x85\u3000မ်ꦏꦶꆈ"
 TEXTS = st.lists(st.text(alphabet=ALPHABET, max_size=30), max_size=5)
 NAMES = st.sets(st.text(alphabet=ALPHABET, min_size=1, max_size=5), min_size=1, max_size=8)
 

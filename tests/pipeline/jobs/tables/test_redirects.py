@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.jobs.tables.redirects import resolve_redirects
+from pipeline.jobs.tables.redirects import find_variants, resolve_redirects
+from pipeline.mediawiki.conversions import find_conversion
 from tests.support.oracle_tables import Pages, resolve_titles
 
 pytestmark = pytest.mark.slow
@@ -50,3 +51,65 @@ def test_links_end_where_their_titles_do(tables: dict[str, Any]) -> None:
         ("ape", "Further", "missing"): 1,
         ("apes", "Ape", "redirect"): 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "pages", "written"),
+    [
+        (
+            "zh",
+            ["软件", "电脑", "計算機"],
+            {"電腦": "电脑", "軟體": "软件", "軟件": "软件", "计算机": "計算機"},
+        ),
+        ("zh", ["軟體", "里程碑"], {"软件": "軟體", "裡程碑": "里程碑", "网络": None}),
+        ("gan", ["臺灣"], {"台湾": "臺灣"}),
+        ("wuu", ["上海话"], {"上海話": "上海话"}),
+        ("zh-yue", ["廣東話"], {"广东话": "廣東話"}),
+        (
+            "sr",
+            ["Београд", "Његош", "Џез"],
+            {"Beograd": "Београд", "Njegoš": "Његош", "Džez": "Џез", "SAD": None},
+        ),
+        ("sh", ["Ljubljana"], {"Љубљана": "Ljubljana", "Љубав": None}),
+        ("kk", ["Қазақстан", "Әлем"], {"Qazaqstan": "Қазақстан", "قازاقستان": "Қазақстан", "الەم": "Әлем"}),
+        ("ku", ["Kurdistan", "Amed"], {"کوردستان": "Kurdistan", "ئامەد": "Amed"}),
+        ("uz", ["Oʻzbekiston", "Toshkent"], {"Ўзбекистон": "Oʻzbekiston", "Тошкент": "Toshkent"}),
+        ("tg", ["Душанбе", "Тоҷикистон"], {"Duşanbe": "Душанбе", "Toçikiston": "Тоҷикистон"}),
+        ("iu", ["ᓄᓇᕗᑦ", "Iqaluit"], {"Nunavut": "ᓄᓇᕗᑦ", "ᐃᖃᓗᐃᑦ": "Iqaluit"}),
+        ("crh", ["Qırım", "Bağçasaray"], {"Къырым": "Qırım", "Багъчасарай": "Bağçasaray"}),
+        ("shi", ["Agadir"], {"ⴰⴳⴰⴷⵉⵔ": "Agadir"}),
+    ],
+)
+def test_titles_in_the_other_script_of_a_wiki(
+    spark: Any, language: str, pages: list[str], written: dict[str, str | None]
+) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    conversion = find_conversion(language)
+    assert conversion
+    titles = resolve_redirects(
+        spark.createDataFrame([(title,) for title in pages], "title string"),
+        spark.createDataFrame([("to it", pages[0])], "source string, target string"),
+    )
+    linked = spark.createDataFrame([(title,) for title in [*written, *written, *pages]], "target string")
+    rows = find_variants(linked, titles, conversion).collect()
+    assert {row["title"]: row["canonical"] for row in rows} == {
+        title: page for title, page in written.items() if page
+    }
+    assert {(row["hops"], row["status"]) for row in rows} == {(0, "variant")}
+
+
+def test_a_page_goes_before_a_redirect_in_another_script(spark: Any) -> None:
+    titles = spark.createDataFrame(
+        [("裏面", "里子", 1, "redirect"), ("里面", "里面", 0, "page"), ("里子", "里子", 0, "page"),
+         ("裡", None, 2, "loop")],
+        "title string, canonical string, hops int, status string",
+    )  # fmt: skip
+    linked = spark.createDataFrame([("裡面",), ("裡",), ("裏",), ("里面",)], "target string")
+    conversion = find_conversion("zh")
+    assert conversion
+    found = find_variants(linked, titles, conversion).collect()
+    assert [tuple(row) for row in found] == [("裡面", "里面", 0, "variant")]
+
+
+def test_wikis_in_one_script_have_no_conversion() -> None:
+    assert not any(map(find_conversion, ("en", "ru", "ja", "ar", "zh-classical", "simple")))

@@ -1,0 +1,175 @@
+"""The page elements of an export, cut out of a block's data.
+
+MediaWiki writes neither comments nor CDATA sections. Other programs do; what looks like a tag in them is none.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline import storage
+from pipeline.dump.containers import PROLOG, detect_format, read_range
+from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
+from pipeline.storage.blocks import Block
+
+MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
+_PAGE, END = b"<page", re.compile(rb"</mediawiki\s*>")
+_PAGE_END = b"</page"
+_TAG_ENDS = b"> \t\r\n"
+_HIDDEN = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
+_BEGIN = re.compile(b"|".join(map(re.escape, _HIDDEN)))
+_LONGEST = max(map(len, _HIDDEN))
+_CHUNK = 1 << 20
+_TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A page that could not be read, with the reason."""
+
+    page_id: int
+    title: str
+    reason: str
+
+
+class PageCutter:
+    """Cuts the `<page>...</page>` slices that begin in a block out of its data; too large a page comes rejected."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.pieces = read_range(block.path, block.start, block.end, block.index)
+        self.buffer = bytearray()
+        self.owned = 0  # how many bytes at the buffer's beginning belong to the block
+        self.owns_end = False  # whether the newest data belong to the block
+        self.hides = False  # whether there are comments or CDATA sections
+        self.hidden_until = b""  # in a comment or a CDATA section: what ends it
+        self.ended = False
+        self.seen_end = False
+        self.in_page = False
+
+    def _more(self) -> bool:
+        piece = next(self.pieces, None)
+        if piece is None:
+            self.ended = True
+            return False
+        data, owned = piece
+        self.owns_end = owned
+        self.owned += len(data) if owned else 0
+        seam = max(0, len(self.buffer) - _LONGEST)
+        self.buffer += data
+        self.hides = self.hides or any(self.buffer.find(begin, seam) >= 0 for begin in _HIDDEN)
+        return True
+
+    def _drop(self, count: int) -> None:
+        del self.buffer[:count]
+        self.owned = max(0, self.owned - count)
+
+    def _find(self, tag: bytes, at: int) -> tuple[int, int]:
+        """(where a tag begins that is not hidden, or -1; where to search on when there are more data)."""
+        while True:
+            found = self.buffer.find(self.hidden_until or tag, at)
+            if self.hidden_until:
+                if found < 0:
+                    return -1, max(at, len(self.buffer) - _TAIL)
+                at, self.hidden_until = found + len(self.hidden_until), b""
+                continue
+            end = found if found >= 0 else len(self.buffer)
+            if self.hides and (mark := _BEGIN.search(self.buffer, at, end)):
+                at, self.hidden_until = mark.end(), self._hides(_HIDDEN[mark[0]])
+            elif found < 0:
+                return -1, max(at, len(self.buffer) - _TAIL)
+            elif (behind := found + len(tag)) == len(self.buffer):
+                return -1, found
+            elif self.buffer[behind] in _TAG_ENDS:
+                return found, behind
+            else:
+                at = behind
+
+    def _hides(self, end: bytes) -> bytes:
+        """Return the end of a hidden part. Raises: ValueError: blocks may begin in such parts."""
+        path, index = self.block.path, self.block.index
+        size = gzip_data_size(index) if index else storage.file_size(path) or 0
+        if self.block.start or self.block.end < size:
+            raise ValueError(
+                f"{path}: has a comment or a CDATA section behind its beginning; wanted an export as MediaWiki "
+                f"writes it, which has none; pass --set corpus.block_size={size} to read it in one piece"
+            )
+        return end
+
+    def _next_page(self) -> bool:
+        """Move the buffer to the next `<page>` that begins in the block; False where there is none."""
+        at = 0
+        while True:
+            found, at = self._find(_PAGE, at)
+            if found >= 0:
+                if found >= self.owned:
+                    return False
+                self._drop(found)
+                return True
+            self.seen_end = self.seen_end or END.search(self.buffer) is not None
+            # Data behind the block are read only to finish a tag that may begin in it.
+            if self.buffer and self.owned <= len(self.buffer) - len(_PAGE):
+                return False
+            dropped = max(0, len(self.buffer) - _TAIL)
+            self._drop(dropped)
+            at = max(0, at - dropped)
+            if not self._more():
+                return False
+
+    def _finish_page(self) -> bytes | Rejected:
+        at, oversize = 0, None
+        while True:
+            found, at = self._find(_PAGE_END, at)
+            end = self.buffer.find(b">", found) + 1 if found >= 0 else 0
+            if end:
+                break
+            if len(self.buffer) > MAX_PAGE_BYTES:
+                oversize = oversize or reject(bytes(self.buffer[:_CHUNK]), "page_too_large")
+                dropped = len(self.buffer) - _TAIL
+                self._drop(dropped)
+                at = max(0, at - dropped)
+            at = found if found >= 0 else at
+            if not self._more():
+                raise TruncatedDump(f"{self.block.path}: ends in the middle of a page ({self._title()})")
+        page = oversize or bytes(self.buffer[:end])
+        self._drop(end)
+        return page
+
+    def _title(self) -> str:
+        title = re.search(rb"<title>(.*?)</title>", self.buffer[:_CHUNK], re.DOTALL)
+        return repr(title[1].decode("utf-8", "replace")) if title else "before its title is complete"
+
+    def __iter__(self) -> Iterator[bytes | Rejected]:
+        if self.block.start == 0 and self._more():
+            self._drop(len(self.buffer) - len(PROLOG.sub(b"", self.buffer, 1)))
+        while self._next_page():
+            self.in_page = True
+            page = self._finish_page()
+            self.in_page = False
+            yield page
+        # A block may begin inside the end tag, so the file's tail decides.
+        is_last = self.ended and self.owns_end and not self.seen_end
+        if is_last and not END.search(read_tail(self.block.path, self.block.index)):
+            raise TruncatedDump(f"{self.block.path}: ends without </mediawiki>, behind a complete page")
+
+
+def reject(data: bytes, reason: str) -> Rejected:
+    """Reject a page whose XML cannot be used; its id and title as far as they can be read."""
+    number = re.search(rb"<id\b[^>]*>\s*(\d{1,18})\s*</id", data)
+    title = re.search(rb"<title\b[^>]*>([^<]*)</title", data)
+    name = title[1].decode("utf-8", "replace") if title else ""
+    return Rejected(int(number[1]) if number else 0, name, reason)
+
+
+def read_tail(path: str, index: str = "") -> bytes:
+    """The last data of a dump file, decompressed; empty for gzip without an index, which has no way to its end."""
+    kind = detect_format(path)
+    if kind == "gz" and not index:
+        return b""
+    size = gzip_data_size(index) if index else storage.file_size(path) or 0
+    start, tail = size, b""
+    while start > 0 and not tail:  # a bzip2 block has hardly more than 900,000 bytes, padding any number
+        start = max(0, size - 2 * max(size - start, 1_000_000))
+        for data, _ in read_range(path, start, size, index):
+            tail = (tail + data).rstrip()[-4096:]
+    return tail

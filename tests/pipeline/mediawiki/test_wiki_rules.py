@@ -1,0 +1,98 @@
+"""A user's own rules for a wiki."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.wiki_rules import read_rules
+from pipeline.wikitext.extract import extract
+
+SITE = SiteInfo("en", "cooks", "first-letter", ((0, ""), (6, "File"), (10, "Template"), (108, "Recipe")))
+RULES = """
+namespaces = { 108 = ["Dish"], file = ["Pic"] }
+variants = ["en", "en-x-old"]
+
+[templates]
+silent = ["stock photo"]
+text = { "dish" = "{1}", "lang" = "({1})" }
+same = { "meal" = "dish" }
+
+[tags]
+shown = ["Hint"]
+blocks = ["recipe-box"]
+hidden = ["timer"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "without", "shown"),
+    [
+        ("Eat {{dish|the soup}} now.", "Eat now.", "Eat the soup now."),
+        ("Eat {{Meal|the soup}} now.", "Eat now.", "Eat the soup now."),
+        ("See {{stock photo|of the very large soup in a pot}} it.", None, "See it."),
+        ("In {{lang|de|Brot}} it is.", "In Brot it is.", "In (de) it is."),
+        ("A <hint>good</hint> soup.", None, "A good soup."),
+        ("A <timer>ten minutes</timer> soup.", None, "A soup."),
+        ("A <timer minutes=10 /> soup.", None, "A soup."),
+        ("Boil it.<recipe-box name='x'>Take it.</recipe-box>Eat it.", None, "Boil it.|Take it.|Eat it."),
+        ("It is -{en-x-old:olde; en:old}- soup.", None, "It is old soup."),
+        ("A [[Pic:Soup.jpg|thumb|A soup of the day]] here.", None, "A here."),
+    ],
+)
+def test_rules_hold_beside_the_projects(
+    tmp_path: Path, wikitext: str, without: str | None, shown: str
+) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(RULES, encoding="utf-8")
+    site = replace(SITE, rules=read_rules(str(path)))
+    assert SiteInfo.from_dict(site.to_dict()) == site
+
+    def texts(of: SiteInfo) -> str:
+        return "|".join(paragraph.text for paragraph in extract(wikitext, of).paragraphs)
+
+    assert texts(site) == shown
+    assert without is None or texts(SITE) == without
+
+
+def test_links_to_own_namespaces_are_no_annotations(tmp_path: Path) -> None:
+    extraction = extract("[[Dish:Soup|soup]], [[Farland]]", replace(SITE, rules=RULES))
+    assert extraction.targets == ["Farland"]
+    assert extraction.drops["links:other_namespace"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("templates = ", "cannot be read as TOML"),
+        (
+            "[template]\nsilent = []",
+            "found the field template; wanted one of templates, tags, namespaces, variants",
+        ),
+        ("[templates]\nshow = []", "found the field templates.show; wanted one of .*silent"),
+        ("[templates]\nsilent = 3", "found the field templates.silent; wanted a list of texts"),
+        ("[templates]\ntext = { a = 3 }", "found the field templates.text; wanted a list of texts"),
+        ("[tags]\ninline = ['a']", "found the field tags.inline; wanted one of blocks, hidden, shown"),
+        ("[tags]\nshown = 'a'", "found the field tags.shown; wanted a list of texts"),
+        (
+            "[namespaces]\nimage = ['Pic']",
+            "found the field namespaces.image; wanted one of a number, category, file",
+        ),
+        ("[namespaces]\n6 = 'Pic'", "found the field namespaces.6; wanted a list of texts"),
+        ("variants = 'xx'", "found the field variants; wanted a list of texts"),
+        ("[variants]\nxx = ['xx']", "found the field variants; wanted a list of texts"),
+    ],
+)
+def test_errors_name_the_field(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"^corpus.wiki_rules .*rules.toml: {message}"):
+        read_rules(str(path))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"^corpus.wiki_rules .*none.toml: cannot be read as TOML \(.*No such file"
+    ):
+        read_rules(str(tmp_path / "none.toml"))
