@@ -113,8 +113,8 @@ class _Reader(HTMLParser):
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, in one form of each letter; soft hyphens part none."""
-    return _WORD.findall(unicodedata.normalize("NFC", text).replace("\u00ad", "").replace("\u200b", ""))
+    """Return the words of a text, in one form of each letter and digit; soft hyphens part none."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).replace("\u00ad", "").replace("\u200b", ""))
 
 
 def read_page(source: Path) -> Page:

@@ -264,6 +264,7 @@ def read_site_info(path: str) -> SiteInfo:
         dbname=element.findtext("dbname", ""),
         case=element.findtext("case", "first-letter"),
         namespaces=namespaces,
+        name=element.findtext("sitename", ""),
     )
 
 

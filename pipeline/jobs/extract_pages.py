@@ -142,7 +142,7 @@ def page_rows(
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}
     try:
-        extraction = extract(page.text, site, profile=profile, dumped=dumped)
+        extraction = extract(page.text, site, title=title, profile=profile, dumped=dumped)
         disambiguation = is_disambiguation(page.text, site)
     except Exception as error:  # whatever a page does to the parser, it does to itself alone
         return {"rejected": [(page.page_id, title, *failures.describe(error))]}

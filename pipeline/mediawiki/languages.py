@@ -29,6 +29,7 @@ _switches = _read("magic_words")
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _switches["words"]) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
+VARIABLES: dict[str, list[str]] = _switches["variables"]
 
 _namespaces = _read("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
@@ -52,6 +53,8 @@ _prefixes = _read("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
+
+NUMBER_FORMATS: dict[str, dict[str, Any]] = _read("numbers")
 
 _scripts = _read("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])

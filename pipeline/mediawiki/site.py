@@ -19,14 +19,15 @@ from pipeline.mediawiki.languages import (
 class SiteInfo:
     """The content of a dump's ``<siteinfo>``.
 
-    ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps.
+    ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` and ``name`` are
+    "" where the dump does not say them.
     """
 
     language: str
     dbname: str
     case: str
     namespaces: tuple[tuple[int, str], ...]
+    name: str = ""
 
     @cached_property
     def _keys(self) -> dict[str, int]:
@@ -72,10 +73,12 @@ class SiteInfo:
             "dbname": self.dbname,
             "case": self.case,
             "namespaces": [[key, name] for key, name in self.namespaces],
+            "name": self.name,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SiteInfo":
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
-        return cls(str(values["language"]), str(values["dbname"]), str(values["case"]), namespaces)
+        language, dbname, case = (str(values[name]) for name in ("language", "dbname", "case"))
+        return cls(language, dbname, case, namespaces, str(values.get("name", "")))

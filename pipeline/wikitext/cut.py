@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 from pipeline.wikitext.blocks import keep_bars, split_blocks
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
+from pipeline.wikitext.templates.guess import MAY_BE_TEXT, guess
 from pipeline.wikitext.templates.losses import Losses, count_loss
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
@@ -65,28 +66,26 @@ def tokens(file_prefixes: Iterable[str]) -> Tokens:
 
 
 def cut(
-    text: str, wanted: Tokens, templates: TemplateTable | None = None
+    text: str, wanted: Tokens, templates: TemplateTable | None = None, title: str = ""
 ) -> tuple[str, Counter[str], Losses]:
     """(text without comments, tables, references, file links and the like, drops by reason, what templates cost).
 
-    A template leaves the text that its rule shows, or nothing; without `templates` none shows any. Time is linear in
-    the text.
+    A template leaves the text that its rule shows on the page of this title, or nothing; without `templates` none shows
+    any. Time is linear in the text.
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     text = split_blocks(text)
     drops: Counter[str] = Counter()
     losses: Losses = {}
-    text = _cut_once(text, wanted, templates, drops, losses)
+    text = _cut_once(_Cutter(text, wanted, templates, title), drops, losses)
     if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
-        text = _cut_once(text, wanted, templates, drops, losses)
+        text = _cut_once(_Cutter(text, wanted, templates, title), drops, losses)
     return keep_bars(text).replace("<", ANGLE), drops, losses
 
 
-def _cut_once(
-    text: str, wanted: Tokens, templates: TemplateTable | None, drops: Counter[str], losses: Losses
-) -> str:
-    regions = _Cutter(text, wanted, templates).run()
+def _cut_once(cutter: "_Cutter", drops: Counter[str], losses: Losses) -> str:
+    regions, text, templates = cutter.run(), cutter.text, cutter.templates
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
@@ -124,8 +123,9 @@ def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
 class _Cutter:
     """One pass over a page: tokens in, regions out."""
 
-    def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None) -> None:
+    def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None, title: str) -> None:
         self.text = text
+        self.title = title
         self.wanted = wanted
         self.templates = templates
         self.regions: list[Region] = []
@@ -196,6 +196,8 @@ class _Cutter:
         if name is None:
             return None
         folded, rule = self.templates.find(name.group())
+        if rule is None and MAY_BE_TEXT.match(self.text, name.end()):
+            return guess
         if folded in self.templates.spoken:
             line = self.text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
             if sum(map(line.count, "(（")) > sum(map(line.count, ")）")):
@@ -212,12 +214,22 @@ class _Cutter:
             source = self.text[start + 2 : end - 2]
             if inner := _outermost(self.regions[first:]):
                 source = "".join(_pieces(self.text, inner, start + 2, end - 2))
-            shown = rule(Arguments(source))
+            arguments = Arguments(source, self.title)
+            shown = guess(arguments, alone=self.is_alone(start, end)) if rule is guess else rule(arguments)
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             self.cut(start, end, GONE, "templates")
         else:
             # To the template around it neither is a mark.
-            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
+            kind = "templates:shown_by_guess" if rule is guess else ""
+            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, kind)
+
+    def is_alone(self, start: int, end: int) -> bool:
+        """Tell whether a template has its line to itself, or to itself and others."""
+        return self.text[max(0, start - 1) : start] in ("", "\n", "}") and self.text[end : end + 1] in (
+            "",
+            "\n",
+            "{",
+        )
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""

@@ -25,9 +25,9 @@ _NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]
 
 
 def extract(
-    text: str, site: SiteInfo, *, profile: str = "fixed", dumped: DumpTemplates | None = None
+    text: str, site: SiteInfo, *, title: str = "", profile: str = "fixed", dumped: DumpTemplates | None = None
 ) -> Extraction:
-    """The paragraphs of a page's wikitext.
+    """The paragraphs of the wikitext of the page that has this title.
 
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
@@ -37,7 +37,7 @@ def extract(
     if profile not in PROFILES:
         raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
     rules = link_rules(site, profile, dumped)
-    plain, drops, losses = cut(text, rules.tokens, rules.templates)
+    plain, drops, losses = cut(text, rules.tokens, rules.templates, title)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)
     marked, targets = mark_links("\n" + plain, rules, drops)

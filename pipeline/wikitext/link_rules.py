@@ -101,7 +101,7 @@ class LinkRules:
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
-        self.templates = None if self.paper else TemplateTable(site.language, dumped)
+        self.templates = None if self.paper else TemplateTable(site.language, dumped, site.name)
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"

@@ -55,6 +55,7 @@ class FetchDump(CorpusStage):
     """The files of the dump: found or downloaded, measured, and checked for being complete."""
 
     FOLDER = "dump"
+    VERSION = 2
     KEEPS = "unfinished"  # downloads go on where they stopped
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 8
+    VERSION = 9
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 

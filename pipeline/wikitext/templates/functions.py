@@ -1,22 +1,37 @@
 """Texts of templates that no pattern of parameters says: dates, languages, ships, numbers.
 
-`FUNCTIONS` has a maker of rules by the name that the data file gives it. A maker takes the names of languages and what
-stands behind its own name in the file. English wikis alone have the templates whose words are English here.
+`FUNCTIONS` has a maker of rules by the name that the data file gives it. A maker takes the wiki and what stands behind
+its own name in the file. English wikis alone have the templates whose words are English here.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date as Date
 from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
-from pipeline.wikitext.templates.rules import Arguments, Rule
-from pipeline.wikitext.templates.units import convert, grouped
+from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
+from pipeline.wikitext.templates.rules import Arguments, Rule, compile_rule
+from pipeline.wikitext.templates.units import convert
 
-Maker = Callable[[Mapping[str, str], str], Rule]
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+
+class Wiki(NamedTuple):
+    """What rules ask of a wiki: its language and name, names of languages by code and of months, and its numbers."""
+
+    language: str
+    name: str
+    languages: Mapping[str, str]
+    months: Sequence[str]
+    numbers: NumberFormat
+
+    def month(self, month: str) -> str:
+        """Return the name of a month by its number; what is no number stays."""
+        found = self.months[int(month) - 1 : int(month)] if month.isdecimal() and len(month) < 3 else None
+        return found[0] if found else month
+
+
+Maker = Callable[[Wiki, str], Rule]
 _SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _SHARPS = {
     "flat": "♭",
@@ -37,11 +52,16 @@ _CHINESE = {
     "j": "Jyutping",
     "y": "Yale",
 }
-_NUMBER = re.compile(r"[+\-−]?[\d,]*\.?\d+")
+_NUMBER = re.compile(r"(?:-(?=[\d.]))?(?:\d+|(?=\.\d))(?:\.\d*)?", re.ASCII)
+_CENTURY = re.compile(r"[IVX]+|\d{1,2}")
+_JOINTS = frozenset(
+    ("à", "et", "ou", "x", "×", "-", "–", "to", "and", "or", "a", "y", "o", "e", "und", "bis")
+)
+_INTEGER = re.compile(r"[+\-−]?\d{1,3}", re.ASCII)
 
 
 def _plain(function: Callable[[Arguments], str | None]) -> Maker:
-    return lambda languages, option: function
+    return lambda wiki, option: function
 
 
 def superscript(number: str) -> str:
@@ -69,21 +89,21 @@ def sortname(arguments: Arguments) -> str | None:
     return f"[[{title}|{name}]]"
 
 
-def language(languages: Mapping[str, str], option: str) -> Rule:
+def language(wiki: Wiki, option: str) -> Rule:
     """``{{lang-kw|Bosvena}}``: "Cornish: Bosvena", the text alone where the language has no name here."""
 
     def show(arguments: Arguments) -> str | None:
-        code = arguments.name.strip().replace("_", "-").partition("-")[2].lower()
-        return _in_language(arguments, languages.get(code, ""), first=1)
+        code = arguments["0"].replace("_", "-").partition("-")[2].lower()
+        return _in_language(arguments, wiki.languages.get(code, ""), first=1)
 
     return show
 
 
-def language_by_code(languages: Mapping[str, str], option: str) -> Rule:
+def language_by_code(wiki: Wiki, option: str) -> Rule:
     """``{{langx|kw|Bosvena}}``: the same with the code as an argument."""
 
     def show(arguments: Arguments) -> str | None:
-        name = languages.get(arguments.given("1").lower(), "")
+        name = wiki.languages.get(arguments.given("1").lower(), "")
         return _in_language(arguments, name, first=2)
 
     return show
@@ -109,34 +129,84 @@ def chinese(arguments: Arguments) -> str | None:
     return "; ".join(forms) or arguments.given("1") or None
 
 
-def written_date(year: str, month: str, day: str, *, day_first: bool = True) -> str:
-    """Numbers as a date in words; what is no number stays."""
-    name = MONTHS[int(month) - 1] if month.isdecimal() and 1 <= int(month) <= 12 else month
+def written_date(wiki: Wiki, arguments: Arguments, *, day_first: bool = True) -> str:
+    """Year, month and day in numbers as a date in words; what is no number stays."""
+    year, name, day = (arguments.given(str(number)) for number in (1, 2, 3))
+    name = wiki.month(name)
     day = day.lstrip("0") if day.isdecimal() else day
     if day and name and not day_first:
         return f"{name} {day}, {year}"
     return " ".join(filter(None, (day, name, year)))
 
 
-def date(arguments: Arguments) -> str | None:
+def date(wiki: Wiki, option: str) -> Rule:
     """Year, month and day in numbers; the day first where `df` says so."""
-    year, month, day = (arguments.given(str(number)) for number in (1, 2, 3))
-    if not year or not year.isdecimal():
-        return year or None
-    return written_date(year, month, day, day_first=arguments.given("df") in ("y", "yes"))
+
+    def show(arguments: Arguments) -> str | None:
+        if not arguments.given("1").isdecimal():
+            return arguments.given("1") or None
+        return written_date(wiki, arguments, day_first=arguments.given("df") in ("y", "yes"))
+
+    return show
 
 
-def as_of(arguments: Arguments) -> str | None:
+def day_first(wiki: Wiki, option: str) -> Rule:
+    """``{{date|1|5|1990}}``: day, month and year; `option` is a word between them, or how the first day is written."""
+    joint, first = (" ", option) if option[:1].isdigit() else (f" {option} ".replace("  ", " "), "")
+
+    def show(arguments: Arguments) -> str | None:
+        day, month, year = (arguments.given(str(number)) for number in (1, 2, 3))
+        day = day.lstrip("0") if day.isdecimal() else day
+        day = re.sub(r"^1(?= |$)", first or "1", day)
+        return joint.join(filter(None, (day, wiki.month(month), year))) or None
+
+    return show
+
+
+def as_of(wiki: Wiki, option: str) -> Rule:
     """ "As of 2014", in small letters or "Since 2014" where that is asked for."""
-    if text := arguments.given("alt"):
-        return text
-    year, month, day = (arguments.given(str(number)) for number in (1, 2, 3))
-    if not year:
-        return None
-    words = "since" if arguments.given("since") else "as of"
-    is_small = arguments.given("lc") or "lc" in (arguments.given("4"), day, month)
-    shown = written_date(year, month, day, day_first=arguments.given("df") != "us")
-    return f"{words if is_small else words.capitalize()} {shown}" + arguments.given("post")
+
+    def show(arguments: Arguments) -> str | None:
+        if text := arguments.given("alt"):
+            return text
+        if not arguments.given("1"):
+            return None
+        words = "since" if arguments.given("since") else "as of"
+        if not (arguments.given("lc") or "lc" in arguments.positional(2, 4)):
+            words = words.capitalize()
+        shown = written_date(wiki, arguments, day_first=arguments.given("df") != "us")
+        return f"{words} {shown}" + arguments.given("post")
+
+    return show
+
+
+def either(wiki: Wiki, option: str) -> Rule:
+    """The first of two rules where an argument is given, else the second: ``ARGUMENT||RULE||RULE``."""
+    name, given, otherwise = option.split("||")
+    rules = [compile_rule(rule, wiki.numbers) for rule in (otherwise, given)]
+    return lambda arguments: rules[bool(arguments.given(name))](arguments)
+
+
+def centuries(wiki: Wiki, option: str) -> Rule:
+    """``{{sp|XI|e|et|XII|e}}``: centuries, each with its ending, and what stands between and behind them."""
+
+    def show(arguments: Arguments) -> str | None:
+        texts = [text for text in arguments.positional(1, 0) if text.lower() not in ("e", "er", "s")]
+        numbers = [bool(_CENTURY.fullmatch(text)) for text in texts]
+        if all(numbers):
+            texts, numbers = [*texts[:-1], "et", *texts[-1:]], [*numbers[:-1], False, *numbers[-1:]]
+        endings = [
+            ("er" if text == "I" else "e") * number for text, number in zip(texts, numbers, strict=True)
+        ]
+        return " ".join([text + ending for text, ending in zip(texts, endings, strict=True)] + [option])
+
+    return show
+
+
+def unqualified(arguments: Arguments) -> str | None:
+    """``{{souverain|Jacques II (roi d'Angleterre)}}``: a link that does not show what stands in brackets."""
+    title = arguments.given("1")
+    return f"[[{title}|{title.partition(' (')[0]}]]{arguments.given('2')}" if title else None
 
 
 def age(arguments: Arguments) -> str | None:
@@ -149,7 +219,7 @@ def age(arguments: Arguments) -> str | None:
     return str(died.year - born.year - ((died.month, died.day) < (born.month, born.day)))
 
 
-def ship(languages: Mapping[str, str], option: str) -> Rule:
+def ship(wiki: Wiki, option: str) -> Rule:
     """``{{USS|Nimitz|CVN-68|6}}``: a link to the ship, of whose name the last argument says what is shown."""
 
     def show(arguments: Arguments) -> str | None:
@@ -166,22 +236,41 @@ def ship(languages: Mapping[str, str], option: str) -> Rule:
     return show
 
 
-def value(arguments: Arguments) -> str | None:
-    """``{{val|1.5|0.2|u=kg|e=3}}``: a number with its uncertainty, power of ten and unit."""
-    number = arguments.given("1")
-    if not number:
-        return None
-    plus, minus = arguments.given("2"), arguments.given("3")
-    if plus:
-        number += f" +{plus.lstrip('+')} −{minus.lstrip('−-')}" if minus else f"±{plus}"
-    if exponent := arguments.given("e"):
-        number = f"({number})" if plus else number
-        number += f"×10{superscript(exponent)}"
-    unit = arguments.given("u", "ul")
-    per = arguments.given("up", "upl")
-    return (
-        arguments.given("p") + number + f" {unit}" * bool(unit) + f"/{per}" * bool(per) + arguments.given("s")
-    )
+def value(wiki: Wiki, option: str) -> Rule:
+    """``{{val|1.5|0.2|u=kg|e=3}}``: a number with its uncertainty, power of ten and unit; nothing without a number."""
+
+    def show(arguments: Arguments) -> str | None:
+        number, plus, minus = (wiki.numbers.leading(arguments.given(each)) for each in ("1", "2", "3"))
+        if not number:
+            return None
+        if plus:
+            number += f" +{plus.lstrip('+')} −{minus.lstrip('−-')}" if minus else f"±{plus}"
+        if exponent := arguments.given("e"):
+            number = f"({number})" if plus else number
+            number += f"×10{superscript(exponent)}"
+        unit = arguments.given("u", "ul")
+        per = arguments.given("up", "upl")
+        number += f" {unit}" * bool(unit) + f"/{per}" * bool(per)
+        return arguments.given("p") + number + arguments.given("s")
+
+    return show
+
+
+def quantity(wiki: Wiki, option: str) -> Rule:
+    """``{{unité|8.3|J|mol|-1|e=6}}``: a number with its power of ten, and units, each with an exponent behind it."""
+
+    def show(arguments: Arguments) -> str | None:
+        number, *units = arguments.positional(1, 0) or [""]
+        if not (shown := wiki.numbers.leading(number)):
+            return None
+        if exponent := arguments.given("e"):
+            shown += f"×10{superscript(exponent)}"
+        for before, unit in pairwise([number, *units]):
+            is_exponent = _INTEGER.fullmatch(unit) and before not in _JOINTS and not before[-1].isdecimal()
+            shown += superscript(unit) if is_exponent else f" {wiki.numbers.leading(unit) or unit}"
+        return shown
+
+    return show
 
 
 def power_of_ten(arguments: Arguments) -> str | None:
@@ -203,10 +292,48 @@ def music(arguments: Arguments) -> str | None:
     return "".join(_SHARPS.get(each, each) for each in arguments.positional(1, 0)) or None
 
 
-def formatnum(arguments: Arguments) -> str | None:
-    """``{{formatnum:12345}}``: with commas."""
-    number = arguments.name.partition(":")[2].strip()
-    return grouped(number) if _NUMBER.fullmatch(number) else arguments.shown(number) or None
+def formatnum(wiki: Wiki, option: str) -> Rule:
+    """``{{formatnum:12345}}``: each number of a text as the language writes it; with R digits alone."""
+
+    def show(arguments: Arguments) -> str | None:
+        number, form = arguments.shown(_behind_colon(arguments)), arguments.given("1").upper()
+        if form == "R":
+            return wiki.numbers.raw(number) or None
+        if form == "NOSEP":
+            return wiki.numbers.in_digits(number) or None
+        return _NUMBER.sub(lambda found: wiki.numbers.written(found[0]), number) or None
+
+    return show
+
+
+def _behind_colon(arguments: Arguments) -> str:
+    return arguments["0"].partition(":")[2].strip()
+
+
+def _cased(change: Callable[[str], str]) -> Maker:
+    """A function that changes the letters of its argument."""
+    return _plain(lambda arguments: change(_behind_colon(arguments)) or None)
+
+
+def _first(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: change(text[:1]) + text[1:]
+
+
+def page_title(arguments: Arguments) -> str | None:
+    """``{{PAGENAME}}``: the title of the page, or that behind the colon without its namespace."""
+    named = _behind_colon(arguments)
+    return (named.partition(":")[2] or named).strip() or arguments.page or None
+
+
+def _convert(wiki: Wiki, option: str) -> Rule:
+    """Measures as in English; other languages have the symbols of units, which need no translation."""
+    short = wiki.numbers != ENGLISH or option == "short"
+
+    def show(arguments: Arguments) -> str | None:
+        shown = convert(arguments, short=short)
+        return shown and wiki.numbers.localized(shown)
+
+    return show
 
 
 FUNCTIONS: Mapping[str, Maker] = {
@@ -215,18 +342,29 @@ FUNCTIONS: Mapping[str, Maker] = {
     "lang": language,
     "langx": language_by_code,
     "chinese": _plain(chinese),
-    "date": _plain(date),
-    "as_of": _plain(as_of),
+    "date": date,
+    "day_first": day_first,
+    "as_of": as_of,
+    "either": either,
+    "centuries": centuries,
+    "unqualified": _plain(unqualified),
+    "before_christ": _plain(lambda arguments: f"{arguments['0'].lstrip('-')} av. J.-C."),
     "age": _plain(age),
     "ship": ship,
-    "val": _plain(value),
+    "val": value,
+    "quantity": quantity,
     "power_of_ten": _plain(power_of_ten),
     "frac": _plain(partial(fraction, stroke="⁄")),
     "sfrac": _plain(partial(fraction, stroke="/")),
     "music": _plain(music),
-    "formatnum": _plain(formatnum),
-    "lower": _plain(lambda arguments: arguments.name.partition(":")[2].strip().lower()),
-    "upper": _plain(lambda arguments: arguments.name.partition(":")[2].strip().upper()),
-    "convert": _plain(convert),
-    "cvt": _plain(lambda arguments: convert(arguments, short=True)),
+    "formatnum": formatnum,
+    "lower": _cased(str.lower),
+    "upper": _cased(str.upper),
+    "lower_first": _cased(_first(str.lower)),
+    "upper_first": _cased(_first(str.upper)),
+    "page": _plain(page_title),
+    "site": lambda wiki, option: lambda arguments: wiki.name or None,
+    "language": lambda wiki, option: lambda arguments: wiki.language,
+    "empty": _plain(lambda arguments: ""),
+    "convert": _convert,
 }

@@ -1,8 +1,9 @@
 """A template's arguments, and rules that say what it shows with them.
 
 A rule is text with parameters, as the data file has it: ``{1}`` is a parameter, ``{lt|1}`` the first of several that is
-given, ``{name|"Site"}`` a text where none is, ``{2..4:, }`` the positional ones from 2 to 4 with ", " between them, and
-``<...>`` stands only where all its parameters are given:
+given, ``{name|"Site"}`` a text where none is, ``{2..4:, }`` the positional ones from 2 to 4 with ", " between them,
+``{#1}`` one that begins with a number, as the language writes it, ``{0}`` the template's own name, and ``<...>`` stands
+only where all its parameters are given:
 
     >>> rule = compile_rule("{1}< ({2..4:, })>")
     >>> rule(Arguments("nihongo|[[Aikido]]|合気道|Aikidō"))
@@ -15,13 +16,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
 
 Rule = Callable[["Arguments"], str | None]
 """What a template shows, as wikitext; None where its arguments do not say."""
 
 _BARS = re.compile(r"\[\[|\]\]|\|")
-_TOKEN = re.compile(r'\{(?=[\w"])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"]))+)')
+_TOKEN = re.compile(r'\{(?=[\w"#])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"#]))+)')
 _RANGE = re.compile(r"(\d+)\.\.(\d*):(.*)", re.DOTALL)
 _BLOCK = "*#:;{|"  # at the beginning of a line they are marks
 _MARKS = str.maketrans("", "", CUT + GONE)
@@ -32,6 +34,7 @@ class _Alternatives(NamedTuple):
 
     names: tuple[str, ...]
     otherwise: str
+    is_number: bool
 
 
 class _Range(NamedTuple):
@@ -52,16 +55,18 @@ _Piece = str | _Alternatives | _Range | _Optional
 
 
 class Arguments(dict[str, str]):
-    """The arguments of a template by name or number ("1", "2", ...), without blanks around them.
+    """The arguments of a template by name or number ("1", "2", ...; "0" is its name), without blanks around them.
 
     Args:
         source: what stands between the braces, in which inner templates are replaced already.
+        page: the title of the page that it stands on.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, page: str = "") -> None:
         super().__init__()
+        self.page = page
         parts = _split(source)
-        self.name = next(parts)
+        self["0"] = next(parts).strip()
         number = 0
         for part in parts:
             name, equals, value = part.partition("=")
@@ -115,14 +120,14 @@ def constant(text: str) -> Rule:
     return lambda arguments: shown
 
 
-def compile_rule(text: str) -> Rule:
+def compile_rule(text: str, numbers: NumberFormat = ENGLISH) -> Rule:
     """The rule that a text says. Raises: ValueError for a bracket without its partner."""
-    if not re.search(r'\{[\w"]', text):
+    if not re.search(r'\{[\w"#]', text):
         return constant(text)
     pieces = _read(text)
 
     def show(arguments: Arguments) -> str | None:
-        return _fill(pieces, arguments)
+        return _fill(pieces, arguments, numbers)
 
     return show
 
@@ -150,24 +155,25 @@ def _read(text: str) -> list[_Piece]:
 def _parameter(names: str) -> _Alternatives | _Range:
     if found := _RANGE.fullmatch(names):
         return _Range(int(found[1]), int(found[2] or 0), found[3])
-    *others, last = names.split("|")
+    *others, last = names.lstrip("#").split("|")
     if last.startswith('"'):
-        return _Alternatives(tuple(others), last.strip('"'))
-    return _Alternatives((*others, last), "")
+        return _Alternatives(tuple(others), last.strip('"'), names[0] == "#")
+    return _Alternatives((*others, last), "", names[0] == "#")
 
 
-def _fill(pieces: list[_Piece], arguments: Arguments) -> str | None:
+def _fill(pieces: list[_Piece], arguments: Arguments, numbers: NumberFormat) -> str | None:
     shown: list[str] = []
     for piece in pieces:
         if isinstance(piece, str):
             shown.append(piece)
         elif isinstance(piece, _Optional):
-            shown.append(_fill(piece.pieces, arguments) or "")
+            shown.append(_fill(piece.pieces, arguments, numbers) or "")
         else:
             if isinstance(piece, _Range):
                 value = piece.joint.join(arguments.positional(piece.first, piece.last))
             else:
-                value = arguments.given(*piece.names) or piece.otherwise
+                value = arguments.given(*piece.names)
+                value = (numbers.leading(value) if piece.is_number else value) or piece.otherwise
             if not value:
                 return None
             shown.append(value)

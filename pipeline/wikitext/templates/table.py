@@ -1,19 +1,22 @@
 """The rules of a wiki's templates, by their names."""
 
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from pipeline.mediawiki.languages import base_language
+from pipeline.mediawiki.languages import VARIABLES, base_language
+from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
-from pipeline.wikitext.templates.functions import FUNCTIONS
+from pipeline.wikitext.templates.functions import FUNCTIONS, Wiki
 from pipeline.wikitext.templates.rules import Arguments, Rule, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
 _MOST_REDIRECTS = 4  # of a template, one after another
+_WITHOUT_ARGUMENT = ("page", "site", "language", "empty")  # variables
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
 """The body of a folded name's page in the dump, and the name that it redirects to, one of which is empty."""
@@ -43,21 +46,30 @@ class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
     `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
-    the wiki's language.
+    the wiki's language; `site_name` is the wiki's own name.
     """
 
-    def __init__(self, language: str, dumped: DumpTemplates | None = None) -> None:
+    def __init__(self, language: str, dumped: DumpTemplates | None = None, site_name: str = "") -> None:
         tables = _tables()
         self._dumped = dumped
         # A language's own tables win.
         found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
-        self.languages: dict[str, str] = _merged(found, "languages")
+        names: dict[str, str] = _merged(found, "languages")
+        self._wiki = Wiki(language, site_name, names, found[-1].get("months", ()), number_format(language))
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
-        self._rules: dict[str, Rule] = dict.fromkeys(_names(found, "silent"), silent)
-        self._begins: dict[str, Rule] = dict.fromkeys(_names(found, "silent_begins"), silent)
+        self._rules: dict[str, Rule] = self._variables()
+        self._begins: dict[str, Rule] = {}
+        self._patterns: list[tuple[re.Pattern[str], Rule]] = []
         self._ends = tuple(ending for table in found for ending in table.get("silent_ends", ()))
-        self._rules |= {fold(name): self._compile(rule) for name, rule in _merged(found, "text").items()}
-        self._begins |= {fold(name): self._compile(rule) for name, rule in _merged(found, "begins").items()}
+        for table in found:
+            self._rules |= dict.fromkeys(_names([table], "silent"), silent)
+            self._begins |= dict.fromkeys(_names([table], "silent_begins"), silent)
+            self._rules |= {fold(name): self._compile(rule) for name, rule in _texts(table)}
+            self._begins |= {
+                fold(name): self._compile(rule) for name, rule in table.get("begins", {}).items()
+            }
+            patterns = table.get("patterns", {}).items()
+            self._patterns += [(re.compile(pattern), self._compile(rule)) for pattern, rule in patterns]
         for name, other in _merged(found, "same").items():
             if rule := self._rules.get(fold(other)):
                 self._rules.setdefault(fold(name), rule)
@@ -66,11 +78,20 @@ class TemplateTable:
         self._longest = sorted(self._begins, key=len, reverse=True)
         self._by_name: dict[str, tuple[str, Rule | None]] = {}
 
+    def _variables(self) -> dict[str, Rule]:
+        """The rules of the variables and functions of page, site and text, which are no templates."""
+        rules: dict[str, Rule] = {}
+        for kind, names in VARIABLES.items():
+            rule = FUNCTIONS[kind](self._wiki, "")
+            rules |= {f"{fold(name)}:".lower(): rule for name in names}
+            rules |= {fold(name): rule for name in names if kind in _WITHOUT_ARGUMENT}
+        return rules
+
     def _compile(self, text: str) -> Rule:
         if not text.startswith("=") or text == "=":
-            return compile_rule(text)
+            return compile_rule(text, self._wiki.numbers)
         name, _, option = text[1:].partition(" ")
-        return FUNCTIONS[name](self.languages, option)
+        return FUNCTIONS[name](self._wiki, option)
 
     def find(self, raw: str) -> tuple[str, Rule | None]:
         """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked.
@@ -106,17 +127,26 @@ class TemplateTable:
         begins = next((begins for begins in self._longest if name.startswith(begins)), None)
         if begins is not None:
             return self._begins[begins]
-        return silent if name.endswith(self._ends) else None
+        if name.endswith(self._ends):
+            return silent
+        return next((rule for pattern, rule in self._patterns if pattern.fullmatch(name)), None)
 
 
 def _called(name: str, rule: Rule) -> Rule:
     """The rule where the template is called by another name."""
 
     def show(arguments: Arguments) -> str | None:
-        arguments.name = name
+        arguments["0"] = name
         return rule(arguments)
 
     return show
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, rule) of a table's templates: first those of which many have one form."""
+    for rule, names in table.get("forms", {}).items():
+        yield from ((name, rule) for name in names)
+    yield from table.get("text", {}).items()
 
 
 def _names(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from pipeline.mediawiki.numbers import ENGLISH
 from pipeline.wikitext.templates.rules import Arguments
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?")
@@ -86,9 +87,7 @@ class Measure:
 
 def grouped(number: str) -> str:
     """A number with a comma after each thousand, and a real minus sign."""
-    sign, digits = ("−", number[1:]) if number[:1] in "-−" and number else ("", number)
-    whole, dot, rest = digits.replace(",", "").partition(".")
-    return f"{sign}{int(whole):,}{dot}{rest}" if whole.isdecimal() else sign + digits
+    return ENGLISH.written(number.replace(",", ""))
 
 
 @lru_cache(1 << 12)

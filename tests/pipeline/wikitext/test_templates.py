@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.mediawiki.languages import VARIABLES
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.templates.functions import FUNCTIONS
@@ -218,7 +219,8 @@ def test_a_rule_with_a_lone_bracket_is_refused(rule: str) -> None:
 @pytest.mark.parametrize("language", [code for code in _tables() if code != "any"])
 def test_every_rule_of_a_language_compiles(language: str) -> None:
     table = TemplateTable(language)
-    for name in _tables()[language].get("text", {}):
+    forms = [name for names in _tables()[language].get("forms", {}).values() for name in names]
+    for name in [*forms, *_tables()[language].get("text", {})]:
         assert table.find(name)[1] not in (None, silent), name
 
 
@@ -230,14 +232,14 @@ def test_every_other_name_leads_to_a_rule() -> None:
 
 
 def test_every_function_is_used() -> None:
-    used = {
-        rule[1:].split()[0]
+    rules = [
+        rule
         for tables in _tables().values()
-        for group in ("text", "begins")
-        for rule in tables.get(group, {}).values()
-        if rule.startswith("=") and rule != "="
-    }
-    assert used == set(FUNCTIONS)
+        for group in ("text", "begins", "patterns", "forms")
+        for rule in (tables.get(group, {}) if group == "forms" else tables.get(group, {}).values())
+    ]
+    used = {rule[1:].split()[0] for rule in rules if rule.startswith("=") and rule != "="}
+    assert used | set(VARIABLES) == set(FUNCTIONS)
 
 
 NAMES = st.sampled_from(
