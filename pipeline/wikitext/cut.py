@@ -207,14 +207,14 @@ class _Cutter:
     def template(self, start: int, end: int, rule: Rule | None) -> None:
         """A template leaves what its rule shows; templates in it have left theirs already."""
         shown = None
-        if rule:
+        if rule and self.templates:
             first = len(self.regions)
             while first and self.regions[first - 1].start >= start:
                 first -= 1
             source = self.text[start + 2 : end - 2]
             if inner := _outermost(self.regions[first:]):
                 source = "".join(_pieces(self.text, inner, start + 2, end - 2))
-            arguments = Arguments(source, self.title)
+            arguments = Arguments(source, self.templates.wiki, self.title)
             shown = guess(arguments, alone=self.is_alone(start, end)) if rule is guess else rule(arguments)
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             self.cut(start, end, GONE, "templates")

@@ -13,7 +13,9 @@ only where all its parameters are given:
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
@@ -25,6 +27,7 @@ Rule = Callable[["Arguments"], str | None]
 _BARS = re.compile(r"\[\[|\]\]|\|")
 _TOKEN = re.compile(r'\{(?=[\w"#])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"#]))+)')
 _RANGE = re.compile(r"(\d+)\.\.(\d*):(.*)", re.DOTALL)
+_SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _BLOCK = "*#:;{|"  # at the beginning of a line they are marks
 _MARKS = str.maketrans("", "", CUT + GONE)
 
@@ -54,17 +57,35 @@ class _Optional(NamedTuple):
 _Piece = str | _Alternatives | _Range | _Optional
 
 
+class Wiki(NamedTuple):
+    """What rules ask of a wiki: its language and name, names of languages by code and of months, and its numbers."""
+
+    language: str = "en"
+    name: str = ""
+    languages: Mapping[str, str] = MappingProxyType({})
+    months: Sequence[str] = ()
+    numbers: NumberFormat = ENGLISH
+
+    def month(self, month: str) -> str:
+        """Return the name of a month by its number; what is no number stays."""
+        found = self.months[int(month) - 1 : int(month)] if month.isdecimal() and len(month) < 3 else None
+        return found[0] if found else month
+
+
+_NO_WIKI = Wiki()
+
+
 class Arguments(dict[str, str]):
     """The arguments of a template by name or number ("1", "2", ...; "0" is its name), without blanks around them.
 
     Args:
         source: what stands between the braces, in which inner templates are replaced already.
-        page: the title of the page that it stands on.
+        wiki, page: the wiki, and the title of the page, that it stands on.
     """
 
-    def __init__(self, source: str, page: str = "") -> None:
+    def __init__(self, source: str, wiki: Wiki = _NO_WIKI, page: str = "") -> None:
         super().__init__()
-        self.page = page
+        self.wiki, self.page = wiki, page
         parts = _split(source)
         self["0"] = next(parts).strip()
         number = 0
@@ -114,20 +135,26 @@ def _trimmed(value: str) -> str:
     return f"\n{bare}\n" if is_block else bare
 
 
+def superscript(number: str) -> str:
+    """Digits as superscripts."""
+    return number.translate(_SUPERSCRIPTS)
+
+
 def constant(text: str) -> Rule:
     """The rule of a template that stands for characters, which are no marks; a bar parts the sides of a link."""
     shown = "|".join(map(protect, text.replace("\n", BREAK).split("|")))
     return lambda arguments: shown
 
 
-def compile_rule(text: str, numbers: NumberFormat = ENGLISH) -> Rule:
+@lru_cache(1 << 12)
+def compile_rule(text: str) -> Rule:
     """The rule that a text says. Raises: ValueError for a bracket without its partner."""
     if not re.search(r'\{[\w"#]', text):
         return constant(text)
     pieces = _read(text)
 
     def show(arguments: Arguments) -> str | None:
-        return _fill(pieces, arguments, numbers)
+        return _fill(pieces, arguments)
 
     return show
 
@@ -161,19 +188,21 @@ def _parameter(names: str) -> _Alternatives | _Range:
     return _Alternatives((*others, last), "", names[0] == "#")
 
 
-def _fill(pieces: list[_Piece], arguments: Arguments, numbers: NumberFormat) -> str | None:
+def _fill(pieces: list[_Piece], arguments: Arguments) -> str | None:
     shown: list[str] = []
     for piece in pieces:
         if isinstance(piece, str):
             shown.append(piece)
         elif isinstance(piece, _Optional):
-            shown.append(_fill(piece.pieces, arguments, numbers) or "")
+            shown.append(_fill(piece.pieces, arguments) or "")
         else:
             if isinstance(piece, _Range):
                 value = piece.joint.join(arguments.positional(piece.first, piece.last))
             else:
                 value = arguments.given(*piece.names)
-                value = (numbers.leading(value) if piece.is_number else value) or piece.otherwise
+                value = (
+                    arguments.wiki.numbers.leading(value) if piece.is_number else value
+                ) or piece.otherwise
             if not value:
                 return None
             shown.append(value)

@@ -10,13 +10,12 @@ from typing import Any
 from pipeline.mediawiki.languages import VARIABLES, base_language
 from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
-from pipeline.wikitext.templates.functions import FUNCTIONS, Wiki
-from pipeline.wikitext.templates.rules import Arguments, Rule, compile_rule
+from pipeline.wikitext.templates.functions import FUNCTIONS
+from pipeline.wikitext.templates.rules import Arguments, Rule, Wiki, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
 _MOST_REDIRECTS = 4  # of a template, one after another
-_WITHOUT_ARGUMENT = ("page", "site", "language", "empty")  # variables
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
 """The body of a folded name's page in the dump, and the name that it redirects to, one of which is empty."""
@@ -55,11 +54,15 @@ class TemplateTable:
         # A language's own tables win.
         found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
         names: dict[str, str] = _merged(found, "languages")
-        self._wiki = Wiki(language, site_name, names, found[-1].get("months", ()), number_format(language))
+        self.wiki = Wiki(language, site_name, names, found[-1].get("months", ()), number_format(language))
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
-        self._rules: dict[str, Rule] = self._variables()
+        self._rules: dict[str, Rule] = {}
+        for function, words in VARIABLES.items():
+            rule = self._compile(f"={function}")
+            self._rules |= {f"{fold(word)}:".lower(): rule for word in words}
+            self._rules |= {fold(word): rule for word in words if function.startswith("variable")}
         self._begins: dict[str, Rule] = {}
-        self._patterns: list[tuple[re.Pattern[str], Rule]] = []
+        self._patterns: dict[re.Pattern[str], str] = {}
         self._ends = tuple(ending for table in found for ending in table.get("silent_ends", ()))
         for table in found:
             self._rules |= dict.fromkeys(_names([table], "silent"), silent)
@@ -68,30 +71,24 @@ class TemplateTable:
             self._begins |= {
                 fold(name): self._compile(rule) for name, rule in table.get("begins", {}).items()
             }
-            patterns = table.get("patterns", {}).items()
-            self._patterns += [(re.compile(pattern), self._compile(rule)) for pattern, rule in patterns]
+            self._patterns |= {
+                re.compile(pattern): rule for pattern, rule in table.get("patterns", {}).items()
+            }
         for name, other in _merged(found, "same").items():
-            if rule := self._rules.get(fold(other)):
-                self._rules.setdefault(fold(name), rule)
+            if known := self._rules.get(fold(other)):
+                self._rules.setdefault(fold(name), known)
         self.spoken = frozenset(_names(found, "spoken"))
         self._rules |= dict.fromkeys(self.spoken, compile_rule("{1}"))
         self._longest = sorted(self._begins, key=len, reverse=True)
         self._by_name: dict[str, tuple[str, Rule | None]] = {}
 
-    def _variables(self) -> dict[str, Rule]:
-        """The rules of the variables and functions of page, site and text, which are no templates."""
-        rules: dict[str, Rule] = {}
-        for kind, names in VARIABLES.items():
-            rule = FUNCTIONS[kind](self._wiki, "")
-            rules |= {f"{fold(name)}:".lower(): rule for name in names}
-            rules |= {fold(name): rule for name in names if kind in _WITHOUT_ARGUMENT}
-        return rules
-
-    def _compile(self, text: str) -> Rule:
+    @staticmethod
+    def _compile(text: str) -> Rule:
         if not text.startswith("=") or text == "=":
-            return compile_rule(text, self._wiki.numbers)
+            return compile_rule(text)
         name, _, option = text[1:].partition(" ")
-        return FUNCTIONS[name](self._wiki, option)
+        function = FUNCTIONS[name]
+        return lambda arguments: function(arguments, option)
 
     def find(self, raw: str) -> tuple[str, Rule | None]:
         """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked.
@@ -129,7 +126,8 @@ class TemplateTable:
             return self._begins[begins]
         if name.endswith(self._ends):
             return silent
-        return next((rule for pattern, rule in self._patterns if pattern.fullmatch(name)), None)
+        found = ((pattern.fullmatch(name), rule) for pattern, rule in self._patterns.items())
+        return next((self._compile(match.expand(rule)) for match, rule in found if match), None)
 
 
 def _called(name: str, rule: Rule) -> Rule:
