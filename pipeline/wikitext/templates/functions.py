@@ -37,7 +37,8 @@ _CENTURY = re.compile(r"[IVX]+|\d{1,2}")
 _JOINTS = frozenset(
     ("à", "et", "ou", "x", "×", "-", "–", "to", "and", "or", "a", "y", "o", "e", "und", "bis")
 )
-_LONGEST_PART = 24  # characters of a fraction's
+_LONGEST_PART = 16  # characters of a fraction's
+_SLASHED = re.compile(r"\d\d?/\d\d?/\d{1,4}", re.ASCII)
 _INTEGER = re.compile(r"[+\-−–]?\d{1,3}", re.ASCII)
 
 
@@ -51,20 +52,12 @@ def link(arguments: Arguments, option: str) -> str | None:
     return (title if "[[" in title else f"[[{title}|{label}]]") if title else label or None
 
 
-def sortname(arguments: Arguments, option: str) -> str | None:
-    """First and last name, linked to the page of that name unless another is named."""
-    name = " ".join(arguments.positional(1, 2))
-    if not name or arguments.given("nolink"):
-        return name or None
-    other = arguments.given("dab")
-    title = arguments.given("3") or (f"{name} ({other})" if other else name)
-    return f"[[{title}|{name}]]"
-
-
 def unqualified(arguments: Arguments, option: str) -> str | None:
     """``{{souverain|Jacques II (roi d'Angleterre)}}``: a link that does not show what stands in brackets."""
-    title = arguments.given("1")
-    return f"[[{title}|{title.partition(' (')[0]}]]{arguments.given('2')}" if title else None
+    title, more = arguments.given("1"), arguments.given("2")
+    if _CENTURY.fullmatch(more):
+        title, more = f"{title} {more}", ""
+    return f"[[{title}|{title.partition(' (')[0]}]]{more}" if title else None
 
 
 def lang(arguments: Arguments, option: str) -> str | None:
@@ -107,6 +100,8 @@ def date(arguments: Arguments, option: str) -> str | None:
 def day_first(arguments: Arguments, option: str) -> str | None:
     """``{{date|1|5|1990}}``: day, month and year; `option` is a word between them, or how the first day is written."""
     day, month, year = (arguments.given(number) for number in "123")
+    if _SLASHED.fullmatch(day):
+        day, month, year = day.split("/")
     day = re.sub(r"^1(?= |$)", option if option[:1].isdigit() else "1", re.sub(r"^0(?=\d)", "", day))
     joint = f" {option} " if option.isalpha() else " "
     return joint.join(filter(None, (day, arguments.wiki.month(month), year))) or None
@@ -143,9 +138,10 @@ def centuries(arguments: Arguments, option: str) -> str | None:
 
 
 def either(arguments: Arguments, option: str) -> str | None:
-    """The first of two rules where an argument is given, else the second: ``ARGUMENT||RULE||RULE``."""
-    name, given, otherwise = option.split("||")
-    return compile_rule(given if arguments.given(name) else otherwise)(arguments)
+    """The rule behind the first argument that is given, or the last rule: ``ARGUMENT||RULE||RULE``."""
+    *pairs, otherwise = option.split("||")
+    rules = (rule for name, rule in zip(pairs[::2], pairs[1::2], strict=True) if arguments.given(name))
+    return compile_rule(next(rules, otherwise))(arguments)
 
 
 def ship(arguments: Arguments, option: str) -> str | None:
@@ -190,9 +186,9 @@ def quantity(arguments: Arguments, option: str) -> str | None:
 
 
 def power_of_ten(arguments: Arguments, option: str) -> str | None:
-    """``2{{e|-7}}``: 2×10⁻⁷."""
+    """``2{{e|-7}}``: 2×10⁻⁷; with an option the exponent alone."""
     exponent = arguments.given("1").replace("–", "−")
-    return f"×10{superscript(exponent)}" if _INTEGER.fullmatch(exponent) else None
+    return ("" if option else "×10") + superscript(exponent) if _INTEGER.fullmatch(exponent) else None
 
 
 def fraction(arguments: Arguments, option: str) -> str | None:
@@ -235,10 +231,8 @@ def variable(arguments: Arguments, option: str) -> str | None:
     """``{{PAGENAME}}``: what a wiki or a page is called; of a title behind the colon what follows its namespace."""
     named = _behind_colon(arguments)
     page = (named.partition(":")[2] or named).strip() or arguments.page
-    wiki = arguments.wiki
-    return {"page": page or None, "site": wiki.name or None, "language": wiki.language, "namespace": ""}[
-        option
-    ]
+    site, language = arguments.wiki.name or None, arguments.wiki.language
+    return {"page": page or None, "site": site, "language": language, "namespace": ""}[option]
 
 
 def convert(arguments: Arguments, option: str) -> str | None:
@@ -251,21 +245,7 @@ def convert(arguments: Arguments, option: str) -> str | None:
 FUNCTIONS: Mapping[str, Callable[[Arguments, str], str | None]] = {
     function.__name__: function
     for function in (
-        *(
-            link,
-            sortname,
-            unqualified,
-            lang,
-            chinese,
-            date,
-            day_first,
-            as_of,
-            age,
-            centuries,
-            either,
-            ship,
-            val,
-        ),
-        *(quantity, power_of_ten, fraction, music, formatnum, cased, variable, convert),
+        link, unqualified, lang, chinese, date, day_first, as_of, age, centuries, either, ship, val, quantity,
+        power_of_ten, fraction, music, formatnum, cased, variable, convert,
     )
-}
+}  # fmt: skip

@@ -97,6 +97,11 @@ class Arguments(dict[str, str]):
                 name, value = str(number), part
             self[name] = _trimmed(value)
 
+    def called(self, name: str) -> "Arguments":
+        """Return the same arguments of the template that has another name."""
+        self["0"] = name
+        return self
+
     def given(self, *names: str) -> str:
         """The first of the arguments that has a text; "" where none has."""
         return next((value for name in names if (value := self.shown(self.get(name, "")))), "")

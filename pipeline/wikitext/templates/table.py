@@ -11,7 +11,7 @@ from pipeline.mediawiki.languages import VARIABLES, base_language
 from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
-from pipeline.wikitext.templates.rules import Arguments, Rule, Wiki, compile_rule
+from pipeline.wikitext.templates.rules import Rule, Wiki, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
@@ -132,12 +132,7 @@ class TemplateTable:
 
 def _called(name: str, rule: Rule) -> Rule:
     """The rule where the template is called by another name."""
-
-    def show(arguments: Arguments) -> str | None:
-        arguments["0"] = name
-        return rule(arguments)
-
-    return show
+    return lambda arguments: rule(arguments.called(name))
 
 
 def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ another. Codes of units may have a prefix (`MW`, `e6acre`) and be quotients or p
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import resources
@@ -36,7 +36,7 @@ class Unit(NamedTuple):
     symbol: str
     size: float
     to: str = ""
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
     to_below_3: str = ""
     offset: float = 0.0
     si: bool = False
@@ -60,20 +60,13 @@ class Unit(NamedTuple):
         )
 
 
-def _unit(
-    kind: str, name: str = "", plural: str = "", us: str = "", us_plural: str = "", **unit: Any
-) -> Unit:
-    names = (name, plural or f"{name}s", us or name, us_plural or (f"{us}s" if us else plural or f"{name}s"))
-    return Unit(kind, names=names if name else (), **unit)
-
-
 @cache
 def _tables() -> dict[str, Any]:
     data: dict[str, Any] = tomllib.loads(
         resources.files("pipeline.mediawiki").joinpath("data", "units.toml").read_text("utf-8")
     )
     tables: dict[str, Any] = {name: data.pop(name) for name in ("same", "ranges", "prefixes", "scales")}
-    units = {code: _unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
+    units = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
     return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}
 
 
