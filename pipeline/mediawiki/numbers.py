@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pipeline.mediawiki.languages import NUMBER_FORMATS, base_language
 
 _NUMBER = re.compile(r"([-−]?)(\d*)(\.\d+)?(?:[Ee]([+-]?\d{1,3}))?", re.ASCII)
-_IN_TEXT = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|(?<![\w.])\d+(?:\.\d+)?", re.ASCII)
 _AT_START = re.compile(r"([+\-−±~≈<>]?\s*)(\d+(?:\.\d+)?)(?![\d.,]*\d)", re.ASCII)
 _LAKHS = re.compile(r"(?<=\d)(?=(?:\d\d)*\d{3}$)", re.ASCII)
 _THOUSANDS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)", re.ASCII)
@@ -40,16 +39,6 @@ class NumberFormat(NamedTuple):
     def in_digits(self, text: str) -> str:
         return text.translate(str.maketrans("0123456789", self.digits))
 
-    def localized(self, text: str) -> str:
-        """Return an English text with its numbers as the language writes them."""
-        return text if self == ENGLISH else _IN_TEXT.sub(self._localized, text)
-
-    def _localized(self, number: re.Match[str]) -> str:
-        whole, point, behind = number[0].partition(".")
-        if "," in whole:
-            whole = self.written(whole.replace(",", ""))
-        return self.in_digits(whole + self.decimal * bool(point) + behind)
-
     def leading(self, text: str) -> str:
         """Return a text that begins with a number, which is written anew; "" where it does not."""
         text = text.strip()
@@ -61,12 +50,8 @@ class NumberFormat(NamedTuple):
     def raw(self, text: str) -> str:
         """Return the number that the language writes so, in digits alone."""
         text = text.translate(str.maketrans(self.digits, "0123456789")).replace("−", "-")
-        return (
-            text.replace("\u00a0", " ")
-            .replace(self.thousands, "")
-            .replace(self.decimal, ".")
-            .replace(",", "")
-        )
+        text = text.replace("\u00a0", " ").replace(self.thousands, "")
+        return text.replace(self.decimal, ".").replace(",", "")
 
 
 ENGLISH = NumberFormat()

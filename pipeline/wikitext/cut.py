@@ -9,7 +9,7 @@ from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KIN
 from pipeline.wikitext.blocks import keep_bars, split_blocks
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
 from pipeline.wikitext.templates.guess import MAY_BE_TEXT, guess
-from pipeline.wikitext.templates.losses import Losses, count_loss
+from pipeline.wikitext.templates.losses import Losses, count_loss, is_alone
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
@@ -215,21 +215,14 @@ class _Cutter:
             if inner := _outermost(self.regions[first:]):
                 source = "".join(_pieces(self.text, inner, start + 2, end - 2))
             arguments = Arguments(source, self.templates.wiki, self.title)
-            shown = guess(arguments, alone=self.is_alone(start, end)) if rule is guess else rule(arguments)
+            alone = rule is guess and is_alone(self.text, start, end)
+            shown = guess(arguments, alone=alone) if rule is guess else rule(arguments)
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             self.cut(start, end, GONE, "templates")
         else:
             # To the template around it neither is a mark.
             kind = "templates:shown_by_guess" if rule is guess else ""
             self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, kind)
-
-    def is_alone(self, start: int, end: int) -> bool:
-        """Tell whether a template has its line to itself, or to itself and others."""
-        return self.text[max(0, start - 1) : start] in ("", "\n", "}") and self.text[end : end + 1] in (
-            "",
-            "\n",
-            "{",
-        )
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import date as Date
 from itertools import pairwise
 
-from pipeline.mediawiki.numbers import ENGLISH
-from pipeline.wikitext.templates import units
 from pipeline.wikitext.templates.rules import Arguments, compile_rule, superscript
+from pipeline.wikitext.templates.units import convert
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "music": {
@@ -130,11 +129,13 @@ def age(arguments: Arguments, option: str) -> str | None:
 
 def centuries(arguments: Arguments, option: str) -> str | None:
     """``{{sp|XI|e|et|XII|e}}``: centuries, each with its ending, and what stands between and behind them."""
-    texts = [text for text in arguments.positional(1, 0) if text.lower() not in ("e", "er", "s")]
+    given = arguments.positional(1, 0)
+    texts = [text for text in given if text.lower() not in ("e", "er", "s")]
     shown = [text + ("er" if text == "I" else "e") if _CENTURY.fullmatch(text) else text for text in texts]
     if all(map(_CENTURY.fullmatch, texts)):
         shown.insert(-1, "et")
-    return " ".join([*shown, option]) if shown else None
+    is_plural = not {"et", "ou", "s"}.isdisjoint([*shown, *map(str.lower, given)])
+    return " ".join([*shown, option if is_plural else option.replace("es", "e", 1)]) if shown else None
 
 
 def either(arguments: Arguments, option: str) -> str | None:
@@ -187,7 +188,7 @@ def quantity(arguments: Arguments, option: str) -> str | None:
 
 def power_of_ten(arguments: Arguments, option: str) -> str | None:
     """``2{{e|-7}}``: 2×10⁻⁷; with an option the exponent alone."""
-    exponent = arguments.given("1").replace("–", "−")
+    exponent = re.sub("–|&minus;", "−", arguments.given("1"))
     return ("" if option else "×10") + superscript(exponent) if _INTEGER.fullmatch(exponent) else None
 
 
@@ -233,13 +234,6 @@ def variable(arguments: Arguments, option: str) -> str | None:
     page = (named.partition(":")[2] or named).strip() or arguments.page
     site, language = arguments.wiki.name or None, arguments.wiki.language
     return {"page": page or None, "site": site, "language": language, "namespace": ""}[option]
-
-
-def convert(arguments: Arguments, option: str) -> str | None:
-    """Measures as in English; other languages have the symbols of units, which need no translation."""
-    numbers = arguments.wiki.numbers
-    shown = units.convert(arguments, short=numbers != ENGLISH or option == "short")
-    return shown and numbers.localized(shown)
 
 
 FUNCTIONS: Mapping[str, Callable[[Arguments, str], str | None]] = {

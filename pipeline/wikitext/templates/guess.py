@@ -26,10 +26,10 @@ def guess(arguments: Arguments, *, alone: bool = False) -> str | None:
 
     All other arguments are short. None where there is no such argument.
     """
-    numbered = [
-        text for key in arguments if key.isdecimal() and key != "0" and (text := arguments.given(key))
-    ]
-    text = max(numbered, key=len, default="")
+    numbered = [value for key, value in arguments.items() if key.isdecimal() and key != "0"]
+    text = arguments.shown(max(numbered, key=len, default=""))
+    if len(text) < _LEAST_LETTERS or (text.isascii() and text.count(" ") < _LEAST_WORDS - 1):
+        return None
     others = sum(map(len, arguments.values())) - len(arguments["0"]) - len(text)
     if others > _LONGEST_OTHER or _NO_TEXT.search(f"\n{text}") or (alone and not _SENTENCE.search(text)):
         return None

@@ -15,7 +15,6 @@ only where all its parameters are given:
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
@@ -60,11 +59,11 @@ _Piece = str | _Alternatives | _Range | _Optional
 class Wiki(NamedTuple):
     """What rules ask of a wiki: its language and name, names of languages by code and of months, and its numbers."""
 
-    language: str = "en"
-    name: str = ""
-    languages: Mapping[str, str] = MappingProxyType({})
-    months: Sequence[str] = ()
-    numbers: NumberFormat = ENGLISH
+    language: str
+    name: str
+    languages: Mapping[str, str]
+    months: Sequence[str]
+    numbers: NumberFormat
 
     def month(self, month: str) -> str:
         """Return the name of a month by its number; what is no number stays."""
@@ -72,7 +71,7 @@ class Wiki(NamedTuple):
         return found[0] if found else month
 
 
-_NO_WIKI = Wiki()
+_NO_WIKI = Wiki("en", "", {}, (), ENGLISH)
 
 
 class Arguments(dict[str, str]):
@@ -104,11 +103,16 @@ class Arguments(dict[str, str]):
 
     def given(self, *names: str) -> str:
         """The first of the arguments that has a text; "" where none has."""
-        return next((value for name in names if (value := self.shown(self.get(name, "")))), "")
+        for name in names:
+            if (value := self.get(name)) and self.shown(value):
+                return value
+        return ""
 
     @staticmethod
     def shown(value: str) -> str:
         """A value; "" where it holds nothing but what was cut."""
+        if CUT not in value and GONE not in value:
+            return value if value and not value.isspace() else ""
         return value if value.translate(_MARKS).strip() else ""
 
     def positional(self, first: int, last: int) -> list[str]:
@@ -204,10 +208,8 @@ def _fill(pieces: list[_Piece], arguments: Arguments) -> str | None:
             if isinstance(piece, _Range):
                 value = piece.joint.join(arguments.positional(piece.first, piece.last))
             else:
-                value = arguments.given(*piece.names)
-                value = (
-                    arguments.wiki.numbers.leading(value) if piece.is_number else value
-                ) or piece.otherwise
+                value = arguments.given(*piece.names) or piece.otherwise
+                value = arguments.wiki.numbers.leading(value) if piece.is_number else value
             if not value:
                 return None
             shown.append(value)

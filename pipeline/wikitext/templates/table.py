@@ -68,12 +68,9 @@ class TemplateTable:
             self._rules |= dict.fromkeys(_names([table], "silent"), silent)
             self._begins |= dict.fromkeys(_names([table], "silent_begins"), silent)
             self._rules |= {fold(name): self._compile(rule) for name, rule in _texts(table)}
-            self._begins |= {
-                fold(name): self._compile(rule) for name, rule in table.get("begins", {}).items()
-            }
-            self._patterns |= {
-                re.compile(pattern): rule for pattern, rule in table.get("patterns", {}).items()
-            }
+            begins, patterns = table.get("begins", {}), table.get("patterns", {})
+            self._begins |= {fold(name): self._compile(rule) for name, rule in begins.items()}
+            self._patterns |= {re.compile(pattern): rule for pattern, rule in patterns.items()}
         for name, other in _merged(found, "same").items():
             if known := self._rules.get(fold(other)):
                 self._rules.setdefault(fold(name), known)

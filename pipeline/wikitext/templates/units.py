@@ -86,10 +86,8 @@ def unit_of(code: str) -> Unit | None:
     for mark, joint in (("/", " per "), (".", "-")):
         left, _, right = code.partition(mark)
         if right and (one := unit_of(left)) and (other := unit_of(right)):
-            names = [
-                one.written(many=i % 2 > 0, us=i > 1) + joint + other.written(many=False, us=i > 1)
-                for i in range(4)
-            ]
+            ends = [other.written(many=False, us=us) for us in (False, False, True, True)]
+            names = [(one.names or [one.symbol] * 4)[place] + joint + end for place, end in enumerate(ends)]
             size = one.size / other.size if mark == "/" else one.size * other.size
             to = " ".join(f"{each}{mark}{right}" for each in one.to.split())
             symbol = one.symbol + mark.replace(".", "⋅") + other.symbol
@@ -119,11 +117,6 @@ class Measure:
         return "".join(part + number for part, number in zip(parts, numbers, strict=True)) + unit
 
 
-def grouped(number: str) -> str:
-    """A number with a comma after each thousand, and a real minus sign."""
-    return ENGLISH.written(number.replace(",", ""))
-
-
 @lru_cache(1 << 12)
 def number_of(text: str) -> float | None:
     """Return what a number says: 1,500, 1.5e6, −3, 5+1/2; None for anything else."""
@@ -146,10 +139,11 @@ def digits_of(text: str) -> int:
     return found - int(exponent or 0)
 
 
-def convert(arguments: Arguments, *, short: bool = False) -> str | None:
-    """Return what ``{{convert}}`` shows, "5 miles (8.0 km)"; in ``short`` form, "5 mi (8.0 km)".
+def convert(arguments: Arguments, option: str = "") -> str | None:
+    """Return what ``{{convert}}`` shows, "5 miles (8.0 km)"; with an option short, "5 mi (8.0 km)".
 
-    A unit that is not known here leaves numbers and unit as they are written. None: there is no number.
+    Other languages than English have the symbols of units, which need no translation. A unit that is not known here
+    leaves numbers and unit as they are written. None: there is no number.
     """
     given = [arguments.get(number, "") for number in _NUMBERS]
     ranges, place = _tables()["ranges"], 1
@@ -165,7 +159,7 @@ def convert(arguments: Arguments, *, short: bool = False) -> str | None:
             break
         measure.more.append((rest[0], smaller))
         rest = rest[2:]
-    shape = _Shape(arguments, rest, short=short)
+    shape = _Shape(arguments, rest, option)
     targets, digits = _targets([text for text in rest if text != shape.words], measure)
     found = [text for code in targets if (text := _converted(measure, code, digits, arguments, shape))]
     return _together(_as_written(measure, shape), found, arguments, flipped=shape.flipped)
@@ -174,23 +168,25 @@ def convert(arguments: Arguments, *, short: bool = False) -> str | None:
 class _Shape:
     """How a measure and its conversion are written: short " km", long " kilometres", joined "-kilometre"."""
 
-    def __init__(self, arguments: Arguments, rest: list[str], *, short: bool) -> None:
-        abbreviated = "on" if short else arguments.given("abbr")
+    def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
+        self.numbers = arguments.wiki.numbers
+        abbreviated = "on" if option or self.numbers != ENGLISH else arguments.given("abbr")
         self.adjective = arguments.given("adj")
         self.flipped = "flip" in (arguments.given("order"), arguments.given("disp"))
         self.us = arguments.given("sp") == "us"
         is_joined = self.adjective in ("on", "mid", "j") or arguments.given("sing") == "on"
         name = "joined" if is_joined else "long"
-        forms = [
-            "short" if abbreviated in ("on", "in", "~") else name,
-            name if abbreviated in ("off", "none") else "short",
-        ]
-        if self.flipped and forms == [name, "short"]:
-            forms.reverse()
-        self.first, self.second = forms
+        self.first = "short" if abbreviated in ("on", "in", "~") else name
+        self.second = name if abbreviated in ("off", "none") else "short"
+        if self.flipped and self.first == name:
+            self.first, self.second = self.second, name
         # Words that are no unit stand behind the measure, or before its unit.
         words = [text for text in rest if text and number_of(text) is None and text != "-"]
         self.words = words[-1] if words and self.adjective in ("mid", "pre") else ""
+
+    def grouped(self, number: str) -> str:
+        """Return a number with its marks of thousands, and a real minus sign."""
+        return self.numbers.written(number.replace(",", ""))
 
     def named(self, unit: Unit, number: str, form: str) -> str:
         """Return the unit behind a number."""
@@ -202,16 +198,13 @@ class _Shape:
 
 
 def _as_written(measure: Measure, shape: _Shape) -> str:
-    numbers = [grouped(number) for number in measure.written]
-    named = shape.named(measure.unit, "2" if len(numbers) > 1 else numbers[0], shape.first)
+    numbers = [shape.grouped(number) for number in measure.written]
+    named = shape.named(measure.unit, "2" if len(numbers) > 1 else measure.written[0], shape.first)
     before, behind = (f" {shape.words}", "") if shape.adjective == "pre" else ("", shape.words)
     shown = measure.shown(numbers, before + named, 0)
+    joint = "-" if shape.first == "joined" else " "
     for number, part in measure.more:
-        shown += (
-            ("-" if shape.first == "joined" else " ")
-            + grouped(number)
-            + shape.named(part, number, shape.first)
-        )
+        shown += joint + shape.grouped(number) + shape.named(part, number, shape.first)
     return shown + behind
 
 
@@ -226,8 +219,8 @@ def _together(shown: str, outputs: list[str], arguments: Arguments, *, flipped: 
         return others
     if display in ("output number only", "number"):
         return re.sub(r"[^\d]+$", "", others)
-    joint = {"or": " or ", "comma": ", ", "/": "/", "slash": "/", "br": " ", "sqbr": " ["}.get(display, " (")
-    return f"{shown}{joint}{others}" + {" (": ")", " [": "]"}.get(joint, "")
+    joint = {"or": " or ", "comma": ", ", "/": "/", "slash": "/", "br": " "}.get(display)
+    return f"{shown}{joint}{others}" if joint else f"{shown} ({others})"
 
 
 def _targets(rest: list[str], measure: Measure) -> tuple[list[str], int | None]:
@@ -251,18 +244,18 @@ def _converted(
         return None
     values = [target.of_base(value) for value in measure.values]
     if parts:
-        return _in_parts(values[0], *parts)
+        return _in_parts(values[0], parts[0], parts[1], shape)
     written = [*measure.written[:-1], measure.more[-1][0] if measure.more else measure.written[-1]]
     places = [_precision(text, value, digits, arguments) for text, value in zip(written, values, strict=True)]
-    rounded = [_rounded(value, max(places) + bool(measure.more)) for value in values]
+    rounded = [_rounded(value, max(places) + bool(measure.more), shape) for value in values]
     return measure.shown(rounded, shape.named(target, rounded[-1], shape.second), 1)
 
 
-def _in_parts(value: float, large: Unit, small: Unit) -> str:
+def _in_parts(value: float, large: Unit, small: Unit, shape: _Shape) -> str:
     """Feet and inches, to the whole inch, and the like."""
     ratio = round(large.size / small.size)
     whole, rest = divmod(round(value * ratio), ratio)
-    parts = [f"{grouped(str(whole))} {large.symbol}"] if whole else []
+    parts = [f"{shape.grouped(str(whole))} {large.symbol}"] if whole else []
     return " ".join([*parts, f"{rest} {small.symbol}"])
 
 
@@ -282,11 +275,11 @@ def _precision(written: str, value: float, digits: int | None, arguments: Argume
     return max(adjusted, 1 - places)
 
 
-def _rounded(value: float, digits: int) -> str:
+def _rounded(value: float, digits: int, shape: _Shape) -> str:
     """A number with so many digits behind the point; a very large or small one as a power of ten."""
     power = math.floor(math.log10(abs(value))) if value else 0
     if power < -_SMALLEST or power >= _LARGEST:
         behind = max(0, min(_MOST_DIGITS, digits + power))
-        return f"{value / 10.0**power:.{behind}f}×10{superscript(str(power))}"
+        return f"{shape.grouped(f'{value / 10.0**power:.{behind}f}')}×10{superscript(str(power))}"
     digits = max(-_MOST_DIGITS, min(_MOST_DIGITS, digits))
-    return grouped(f"{round(value, digits):.{max(0, digits)}f}")
+    return shape.grouped(f"{round(value, digits):.{max(0, digits)}f}")

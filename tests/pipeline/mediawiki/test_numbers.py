@@ -62,9 +62,3 @@ def test_what_is_written_is_read_again(language: str) -> None:
 )
 def test_the_number_at_the_beginning_of_a_text(language: str, text: str, shown: str) -> None:
     assert number_format(language).leading(text) == shown
-
-
-def test_numbers_in_an_english_text() -> None:
-    text = "1,500 miles (2,414.0 km) in 2010, v1.2"
-    assert number_format("en").localized(text) == text
-    assert number_format("de").localized(text) == "1.500 miles (2.414,0 km) in 2010, v1.2"

@@ -42,6 +42,11 @@ DATES = [
     ("fr", "en {{date||avril|1697}}, le {{date-|1 avril 1990}}", "en avril 1697, le 1er avril 1990"),
     ("fr", "au {{s-|XVIII}}, au {{-s|III|e}}", "au XVIIIe siècle, au IIIe siècle av. J.-C."),
     ("fr", "aux {{sp-|XI|et|XII}}, {{sp|VI|e|-|VII|e|s}}", "aux XIe et XIIe siècles, VIe - VIIe siècles"),
+    (
+        "fr",
+        "du {{sp-|XII|au|XVI}}, {{-sp|III|e|-|I|er}}",
+        "du XIIe au XVIe siècle, IIIe - Ier siècle av. J.-C.",
+    ),
     ("fr", "aux {{s2-|I|II}} puis {{XXe siècle}}", "aux Ier et IIe siècles puis XXe siècle"),
     ("fr", "François {{Ier}}, le {{1er}} {{2e|étage}}", "François Ier, le 1er 2e étage"),
     ("fr", "au {{-IIe siècle}}, {{Ve siècle av. J.-C.}}", "au IIe siècle av. J.-C., Ve siècle av. J.-C."),

@@ -31,6 +31,8 @@ SHOWN = [
     ("fr", "{{n°|5}}, {{p.|12}}, {{M.|Dupont}}, {{nobr|dix ans}}", "no 5, p. 12, M. Dupont, dix ans"),
     ("fr", "{{souverain2|Jacques II (roi d'Angleterre)}}", "Jacques II"),
     ("fr", "mot{{,}} mot {{de}}", "mot mot"),
+    ("fr", "{{en langue|en|Ireland}}, {{lang-de|Irland}}", "en anglais: Ireland, en allemand: Irland"),
+    ("es", "{{lang-en|Ireland}}, {{lang|de|Irland}}", "en inglés: Ireland, Irland"),
     (
         "it",
         "Dice {{Citazione necessaria|che fu qui}} a {{TA|18256}} {{m s.l.m.}}",

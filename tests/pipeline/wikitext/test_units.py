@@ -31,6 +31,7 @@ MEASURES = [
     ("5|e9m3|e9cuft|abbr=on", "5×10⁹ m3 (180×10⁹ cu ft)"),
     ("160|Tcuft", "160 trillion cubic feet (4.5×10¹² m3)"),
     ("2.1|Moilbbl", "2.1 million barrels (330×10³ m3)"),
+    ("166|Goilbbl", "166 billion barrels (2.6×10¹⁰ m3)"),
     ("1.4|Moilbbl/d", "1.4 million barrels per day (220×10³ m3/d)"),
     ("400000|oilbbl/d", "400,000 barrels per day (64,000 m3/d)"),
     ("3|GW|hp", "3 gigawatts (4,000,000 hp)"),
