@@ -188,6 +188,7 @@ def read_site_info(path: str) -> SiteInfo:
         dbname=database_name(code, element.findtext("dbname", ""), element.findtext("base", "")),
         case=element.findtext("case", "first-letter"),
         namespaces=namespaces,
+        name=element.findtext("sitename", ""),
     )
 
 

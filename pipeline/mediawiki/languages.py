@@ -34,6 +34,7 @@ ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
+VARIABLES: dict[str, list[str]] = _switches["variables"]
 
 _namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
@@ -67,6 +68,8 @@ LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
 WIKIMEDIA: dict[str, list[str]] = _prefixes["wikimedia"]
+
+NUMBER_FORMATS: dict[str, dict[str, Any]] = read_table("numbers")
 
 _scripts = read_table("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])

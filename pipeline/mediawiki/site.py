@@ -25,14 +25,15 @@ class SiteInfo:
     """The content of a dump's ``<siteinfo>``.
 
     ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps of Wikimedia's, the host in those of others; ``rules`` are the user's own for the wiki, as a file of
-    ``wiki_rules`` has them.
+    in old dumps of Wikimedia's, the host in those of others; ``name`` is "" where the dump does not say it; ``rules``
+    are the user's own for the wiki, as a file of ``wiki_rules`` has them.
     """
 
     language: str
     dbname: str
     case: str
     namespaces: tuple[tuple[int, str], ...]
+    name: str = ""
     rules: str = ""
 
     @cached_property
@@ -92,6 +93,7 @@ class SiteInfo:
             "dbname": self.dbname,
             "case": self.case,
             "namespaces": [[key, name] for key, name in self.namespaces],
+            "name": self.name,
             **({"rules": self.rules} if self.rules else {}),
         }
 
@@ -100,4 +102,5 @@ class SiteInfo:
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
         language, dbname, case = (str(values[name]) for name in ("language", "dbname", "case"))
-        return cls(language, dbname, case, namespaces, rules=str(values.get("rules", "")))
+        name, rules = (str(values.get(each, "")) for each in ("name", "rules"))
+        return cls(language, dbname, case, namespaces, name, rules)

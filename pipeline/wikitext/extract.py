@@ -28,7 +28,7 @@ _NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*+(?![,)，、
 def extract(
     text: str, site: SiteInfo, *, title: str = "", profile: str = "fixed", dumped: DumpTemplates | None = None
 ) -> Extraction:
-    """The paragraphs of a page's wikitext; its title, which no link on it names.
+    """The paragraphs of the wikitext of the page that has this title, which no link on it names.
 
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
@@ -40,7 +40,7 @@ def extract(
     rules = link_rules(site, profile, dumped)
     if site.rules and not rules.paper and (read_tags := tag_reader(site.rules)):
         text = read_tags(text)
-    plain, drops, losses = cut(text, rules.tokens, rules.templates)
+    plain, drops, losses = cut(text, rules.tokens, rules.templates, title)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)
     marked, targets = mark_links("\n" + plain, rules, drops, title)

@@ -32,7 +32,8 @@ _POINT = r"[,;!?)\]，；、。）،؛؟]|[.:](?!\w)"
 _BEFORE_POINT = re.compile(rf"{GONE}(?:(?<=[ ,;:，、،؛]{GONE}) *| +)(?={_POINT})")
 _AT_START = re.compile(rf"\n *{GONE} *(?:(?:{_POINT}) *{GONE}? *)+")
 _NO_WORDS = re.compile(rf"\n[^\w\n{OPEN}{GONE}]*{GONE}[^\w\n{OPEN}]*(?=\n)")
-_JOINT = re.compile(rf"{GONE}(?<=[\w{CLOSE}]{GONE})(?=[\w{OPEN}])")
+# Hangul writes its particles on the word, so that no blank is missing before one.
+_JOINT = re.compile(rf"{GONE}(?<=[\w{CLOSE}]{GONE})(?=[\w{OPEN}])(?![가-힣])")
 _UNSPACED_JOINT = re.compile(rf"{GONE}(?<=[0-9A-Za-z]{GONE})(?=[0-9A-Za-z])")
 
 

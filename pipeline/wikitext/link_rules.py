@@ -100,7 +100,9 @@ class LinkRules:
         self.templates = (
             None
             if self.paper
-            else TemplateTable(site.language, dumped, site.spellings(TEMPLATE), own=own.get("templates"))
+            else TemplateTable(
+                site.language, dumped, site.spellings(TEMPLATE), own=own.get("templates"), site_name=site.name
+            )
         )
         self.spoken = frozenset(
             PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(base_language(site.language), [])

@@ -52,5 +52,5 @@ def shown_by(template: Template, table: TemplateTable, line: str) -> str | None:
         replace_all(part, table, "")
         for lost in part.filter_templates(recursive=False):
             part.replace(lost, GONE)
-    shown = rule(Arguments(str(template)[2:-2]))
+    shown = rule(Arguments(str(template)[2:-2], table.wiki))
     return None if shown is None else reveal(shown).replace(BREAK, "<br>").replace(GONE, "{{lost}}")

@@ -58,6 +58,7 @@ class FetchDump(CorpusStage):
     """The files of the dump: found or downloaded, measured, and checked for being complete."""
 
     FOLDER = "dump"
+    VERSION = 2
     KEEPS = "unfinished"  # downloads go on where they stopped
 
     def bytes_parameters(self) -> dict[str, Any]:

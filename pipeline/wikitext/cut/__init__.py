@@ -26,12 +26,12 @@ _LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE |
 
 
 def cut(
-    text: str, wanted: Tokens, templates: TemplateTable | None = None
+    text: str, wanted: Tokens, templates: TemplateTable | None = None, title: str = ""
 ) -> tuple[str, Counter[str], Losses]:
     """(text without comments, tables, references, file links and the like, drops by reason, what templates cost).
 
-    A template leaves the text that its rule shows, or nothing; without `templates` none shows any. Time is linear in
-    the text.
+    A template leaves the text that its rule shows on the page of this title, or nothing; without `templates` none shows
+    any. Time is linear in the text.
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
@@ -39,7 +39,7 @@ def cut(
     losses: Losses = {}
     source = text = split_blocks(text)
     for _ in range(2):  # attributes can hold comments and templates, which hide a tag from the first reading
-        regions = Cutter(text, wanted, templates).run()
+        regions = Cutter(text, wanted, templates, title).run()
         for region in filter(attrgetter("kind"), regions):
             count_drops(drops, text, region)
             if region.kind == "templates" and templates:

@@ -7,6 +7,8 @@ from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KIN
 from pipeline.wikitext.cut.hidden import Elements
 from pipeline.wikitext.cut.tokens import END_TAGS, UNCLOSED_FILE, Region, Tokens, outermost, pieces
 from pipeline.wikitext.placeholders import BREAK, CUT, FORMULA, GONE, SPOKEN, protect
+from pipeline.wikitext.templates.guess import MAY_BE_TEXT, guess
+from pipeline.wikitext.templates.losses import is_alone
 from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
@@ -44,8 +46,9 @@ def _unspoken(arguments: Arguments) -> None:
 class Cutter:
     """One pass over a page: tokens in, regions out."""
 
-    def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None) -> None:
+    def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None, title: str) -> None:
         self.text = text
+        self.title = title
         self.wanted = wanted
         self.templates = templates
         self.regions: list[Region] = []
@@ -125,26 +128,31 @@ class Cutter:
             if in_bracket or _RECORDING.match(self.text, name.end()):
                 return _unspoken
         elif rule is None or rule is silent:
-            return _unspoken if folded.lower().startswith(_SPOKEN) else None
+            if folded.lower().startswith(_SPOKEN):
+                return _unspoken
+            return guess if rule is None and MAY_BE_TEXT.match(self.text, name.end()) else None
         return rule
 
     def template(self, start: int, end: int, rule: Rule | None) -> None:
         """A template leaves what its rule shows; templates in it have left theirs already."""
         shown = None
-        if rule:
+        if rule and self.templates:
             first = len(self.regions)
             while first and self.regions[first - 1].start >= start:
                 first -= 1
             source = self.text[start + 2 : end - 2]
             if inner := outermost(self.regions[first:]):
                 source = "".join(pieces(self.text, inner, start + 2, end - 2))
-            shown = rule(Arguments(source))
+            arguments = Arguments(source, self.templates.wiki, self.title)
+            alone = rule is guess and is_alone(self.text, start, end)
+            shown = guess(arguments, alone=alone) if rule is guess else rule(arguments)
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             is_spoken = rule is _unspoken and not self.depth["templates"]
             self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
             # To the template around it neither is a mark.
-            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
+            kind = "templates:shown_by_guess" if rule is guess else ""
+            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, kind)
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""

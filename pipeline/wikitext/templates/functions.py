@@ -1,55 +1,47 @@
 """Texts of templates that no pattern of parameters says: dates, languages, ships, numbers.
 
-`FUNCTIONS` has a maker of rules by the name that the data file gives it. A maker takes the names of languages and what
-stands behind its own name in the file. English wikis alone have the templates whose words are English here.
+`FUNCTIONS` has a function by the name that the data file gives it. It takes the arguments and `option`, what stands
+behind its name in the file. English wikis alone have the templates whose words are English here.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from datetime import date as Date
-from functools import partial
+from itertools import pairwise
 
-from pipeline.wikitext.templates.rules import Arguments, Rule
-from pipeline.wikitext.templates.units import convert, grouped
+from pipeline.wikitext.templates.rules import Arguments, compile_rule, superscript
+from pipeline.wikitext.templates.units import convert
 
-Maker = Callable[[Mapping[str, str], str], Rule]
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "music": {
+        "flat": "♭",
+        "b": "♭",
+        "sharp": "♯",
+        "#": "♯",
+        "natural": "♮",
+        "doublesharp": "𝄪",
+        "doubleflat": "𝄫",
+    },
+    "chinese": {
+        "c": "Chinese",
+        "t": "traditional Chinese",
+        "s": "simplified Chinese",
+        "p": "pinyin",
+        "hp": "pinyin",
+    }
+    | {"w": "Wade–Giles", "j": "Jyutping", "y": "Yale"},
+}
+_NUMBER = re.compile(r"(?:-(?=[\d.]))?(?:\d+|(?=\.\d))(?:\.\d*)?", re.ASCII)
+_CENTURY = re.compile(r"[IVX]+|\d{1,2}")
+_JOINTS = frozenset(
+    ("à", "et", "ou", "x", "×", "-", "–", "to", "and", "or", "a", "y", "o", "e", "und", "bis")
 )
-_SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
-_SHARPS = {
-    "flat": "♭",
-    "b": "♭",
-    "sharp": "♯",
-    "#": "♯",
-    "natural": "♮",
-    "doublesharp": "𝄪",
-    "doubleflat": "𝄫",
-}
-_CHINESE = {
-    "c": "Chinese",
-    "t": "traditional Chinese",
-    "s": "simplified Chinese",
-    "p": "pinyin",
-    "hp": "pinyin",
-    "w": "Wade–Giles",
-    "j": "Jyutping",
-    "y": "Yale",
-}
-_NUMBER = re.compile(r"[+\-−]?[\d,]*\.?\d+")
+_LONGEST_PART = 16  # characters of a fraction's
+_SLASHED = re.compile(r"\d\d?/\d\d?/\d{1,4}", re.ASCII)
+_INTEGER = re.compile(r"[+\-−–]?\d{1,3}", re.ASCII)
 
 
-def _plain(function: Callable[[Arguments], str | None]) -> Maker:
-    return lambda languages, option: function
-
-
-def superscript(number: str) -> str:
-    """Digits as superscripts."""
-    return number.replace("-", "−").translate(_SUPERSCRIPTS)
-
-
-def link(arguments: Arguments) -> str | None:
+def link(arguments: Arguments, option: str) -> str | None:
     """A link to a page that may only exist in another language: the local title with its label.
 
     In French the title may stand in `fr`. The other language's, `trad`, is a text where it is alone, and no link.
@@ -59,37 +51,21 @@ def link(arguments: Arguments) -> str | None:
     return (title if "[[" in title else f"[[{title}|{label}]]") if title else label or None
 
 
-def sortname(arguments: Arguments) -> str | None:
-    """First and last name, linked to the page of that name unless another is named."""
-    name = " ".join(arguments.positional(1, 2))
-    if not name or arguments.given("nolink"):
-        return name or None
-    other = arguments.given("dab")
-    title = arguments.given("3") or (f"{name} ({other})" if other else name)
-    return f"[[{title}|{name}]]"
+def unqualified(arguments: Arguments, option: str) -> str | None:
+    """``{{souverain|Jacques II (roi d'Angleterre)}}``: a link that does not show what stands in brackets."""
+    title, more = arguments.given("1"), arguments.given("2")
+    if _CENTURY.fullmatch(more):
+        title, more = f"{title} {more}", ""
+    return f"[[{title}|{title.partition(' (')[0]}]]{more}" if title else None
 
 
-def language(languages: Mapping[str, str], option: str) -> Rule:
-    """``{{lang-kw|Bosvena}}``: "Cornish: Bosvena", the text alone where the language has no name here."""
+def lang(arguments: Arguments, option: str) -> str | None:
+    """``{{lang-kw|Bosvena}}``: "Cornish: Bosvena", the text alone where the language has no name here.
 
-    def show(arguments: Arguments) -> str | None:
-        code = arguments.name.strip().replace("_", "-").partition("-")[2].lower()
-        return _in_language(arguments, languages.get(code, ""), first=1)
-
-    return show
-
-
-def language_by_code(languages: Mapping[str, str], option: str) -> Rule:
-    """``{{langx|kw|Bosvena}}``: the same with the code as an argument."""
-
-    def show(arguments: Arguments) -> str | None:
-        name = languages.get(arguments.given("1").lower(), "")
-        return _in_language(arguments, name, first=2)
-
-    return show
-
-
-def _in_language(arguments: Arguments, name: str, first: int) -> str | None:
+    With the option `code` as ``{{langx|kw|Bosvena}}``.
+    """
+    code = arguments.given("1") if option else arguments["0"].replace("_", "-").partition("-")[2]
+    name, first = arguments.wiki.languages.get(code.lower(), ""), 2 if option else 1
     text = arguments.given(str(first), "text")
     if not text:
         return None
@@ -103,43 +79,45 @@ def _in_language(arguments: Arguments, name: str, first: int) -> str | None:
     return ", ".join(parts)
 
 
-def chinese(arguments: Arguments) -> str | None:
+def chinese(arguments: Arguments, option: str) -> str | None:
     """The forms of a Chinese name, each with what it is."""
-    forms = [f"{label}: {arguments.given(key)}" for key, label in _CHINESE.items() if arguments.given(key)]
+    forms = [f"{label}: {text}" for key, label in _WORDS["chinese"].items() if (text := arguments.given(key))]
     return "; ".join(forms) or arguments.given("1") or None
 
 
-def written_date(year: str, month: str, day: str, *, day_first: bool = True) -> str:
-    """Numbers as a date in words; what is no number stays."""
-    name = MONTHS[int(month) - 1] if month.isdecimal() and 1 <= int(month) <= 12 else month
-    day = day.lstrip("0") if day.isdecimal() else day
-    if day and name and not day_first:
-        return f"{name} {day}, {year}"
-    return " ".join(filter(None, (day, name, year)))
-
-
-def date(arguments: Arguments) -> str | None:
-    """Year, month and day in numbers; the day first where `df` says so."""
-    year, month, day = (arguments.given(str(number)) for number in (1, 2, 3))
-    if not year or not year.isdecimal():
+def date(arguments: Arguments, option: str) -> str | None:
+    """Year, month and day in numbers; the day first where `df` or the option says so."""
+    year, month, day = (arguments.given(number) for number in "123")
+    if not year.isdecimal():
         return year or None
-    return written_date(year, month, day, day_first=arguments.given("df") in ("y", "yes"))
+    month, day = arguments.wiki.month(month), day.lstrip("0")
+    if day and month and not (option or arguments.given("df") in ("y", "yes")):
+        return f"{month} {day}, {year}"
+    return " ".join(filter(None, (day, month, year)))
 
 
-def as_of(arguments: Arguments) -> str | None:
+def day_first(arguments: Arguments, option: str) -> str | None:
+    """``{{date|1|5|1990}}``: day, month and year; `option` is a word between them, or how the first day is written."""
+    day, month, year = (arguments.given(number) for number in "123")
+    if _SLASHED.fullmatch(day):
+        day, month, year = day.split("/")
+    day = re.sub(r"^1(?= |$)", option if option[:1].isdigit() else "1", re.sub(r"^0(?=\d)", "", day))
+    joint = f" {option} " if option.isalpha() else " "
+    return joint.join(filter(None, (day, arguments.wiki.month(month), year))) or None
+
+
+def as_of(arguments: Arguments, option: str) -> str | None:
     """ "As of 2014", in small letters or "Since 2014" where that is asked for."""
-    if text := arguments.given("alt"):
-        return text
-    year, month, day = (arguments.given(str(number)) for number in (1, 2, 3))
-    if not year:
-        return None
+    if (text := arguments.given("alt")) or not arguments.given("1"):
+        return text or None
     words = "since" if arguments.given("since") else "as of"
-    is_small = arguments.given("lc") or "lc" in (arguments.given("4"), day, month)
-    shown = written_date(year, month, day, day_first=arguments.given("df") != "us")
-    return f"{words if is_small else words.capitalize()} {shown}" + arguments.given("post")
+    if not (arguments.given("lc") or "lc" in arguments.positional(2, 4)):
+        words = words.capitalize()
+    shown = date(arguments, "" if arguments.given("df") == "us" else "day first")
+    return f"{words} {shown}{arguments.given('post')}"
 
 
-def age(arguments: Arguments) -> str | None:
+def age(arguments: Arguments, option: str) -> str | None:
     """Years between two dates; the age today of one date is no text of a dump."""
     numbers = [arguments.given(str(number)) for number in range(1, 7)]
     try:
@@ -149,84 +127,119 @@ def age(arguments: Arguments) -> str | None:
     return str(died.year - born.year - ((died.month, died.day) < (born.month, born.day)))
 
 
-def ship(languages: Mapping[str, str], option: str) -> Rule:
+def centuries(arguments: Arguments, option: str) -> str | None:
+    """``{{sp|XI|e|et|XII|e}}``: centuries, each with its ending, and what stands between and behind them."""
+    given = arguments.positional(1, 0)
+    texts = [text for text in given if text.lower() not in ("e", "er", "s")]
+    shown = [text + ("er" if text == "I" else "e") if _CENTURY.fullmatch(text) else text for text in texts]
+    if all(map(_CENTURY.fullmatch, texts)):
+        shown.insert(-1, "et")
+    is_plural = not {"et", "ou", "s"}.isdisjoint([*shown, *map(str.lower, given)])
+    return " ".join([*shown, option if is_plural else option.replace("es", "e", 1)]) if shown else None
+
+
+def either(arguments: Arguments, option: str) -> str | None:
+    """The rule behind the first argument that is given, or the last rule: ``ARGUMENT||RULE||RULE``."""
+    *pairs, otherwise = option.split("||")
+    rules = (rule for name, rule in zip(pairs[::2], pairs[1::2], strict=True) if arguments.given(name))
+    return compile_rule(next(rules, otherwise))(arguments)
+
+
+def ship(arguments: Arguments, option: str) -> str | None:
     """``{{USS|Nimitz|CVN-68|6}}``: a link to the ship, of whose name the last argument says what is shown."""
-
-    def show(arguments: Arguments) -> str | None:
-        offset = 0 if option else 1
-        prefix = option or arguments.given("1")
-        name, number, form = (arguments.given(str(offset + place)) for place in (1, 2, 3))
-        if not name:
-            return None
-        full = f"{prefix} {name}".strip()
-        title = f"{full} ({number})" if number else full
-        shown = {"1": number, "2": full, "3": f"{name} ({number})", "5": name, "6": name}.get(form, title)
-        return f"[[{title}|{shown or title}]]"
-
-    return show
+    offset = 0 if option else 1
+    name, number, form = (arguments.given(str(offset + place)) for place in (1, 2, 3))
+    if not name:
+        return None
+    full = f"{option or arguments.given('1')} {name}".strip()
+    title = f"{full} ({number})" if number else full
+    shown = {"1": number, "2": full, "3": f"{name} ({number})", "5": name, "6": name}.get(form, title)
+    return f"[[{title}|{shown or title}]]"
 
 
-def value(arguments: Arguments) -> str | None:
-    """``{{val|1.5|0.2|u=kg|e=3}}``: a number with its uncertainty, power of ten and unit."""
-    number = arguments.given("1")
+def val(arguments: Arguments, option: str) -> str | None:
+    """``{{val|1.5|0.2|u=kg|e=3}}``: a number with its uncertainty, power of ten and unit; nothing without a number."""
+    number, plus, minus = (arguments.wiki.numbers.leading(arguments.given(each)) for each in "123")
     if not number:
         return None
-    plus, minus = arguments.given("2"), arguments.given("3")
     if plus:
         number += f" +{plus.lstrip('+')} −{minus.lstrip('−-')}" if minus else f"±{plus}"
     if exponent := arguments.given("e"):
         number = f"({number})" if plus else number
         number += f"×10{superscript(exponent)}"
-    unit = arguments.given("u", "ul")
-    per = arguments.given("up", "upl")
-    return (
-        arguments.given("p") + number + f" {unit}" * bool(unit) + f"/{per}" * bool(per) + arguments.given("s")
-    )
+    unit, per = arguments.given("u", "ul"), arguments.given("up", "upl")
+    number += f" {unit}" * bool(unit) + f"/{per}" * bool(per)
+    return arguments.given("p") + number + arguments.given("s")
 
 
-def power_of_ten(arguments: Arguments) -> str | None:
-    """``2{{e|-7}}``: 2×10⁻⁷."""
-    exponent = arguments.given("1").replace("–", "−")
-    return f"×10{superscript(exponent)}" if exponent else None
+def quantity(arguments: Arguments, option: str) -> str | None:
+    """``{{unité|8.3|J|mol|-1|e=6}}``: a number with its power of ten, and units, each with an exponent behind it."""
+    numbers = arguments.wiki.numbers
+    number, *parts = arguments.positional(1, 0) or [""]
+    if not (shown := numbers.leading(number)):
+        return None
+    if exponent := arguments.given("e"):
+        shown += f"×10{superscript(exponent)}"
+    for before, part in pairwise([number, *parts]):
+        is_exponent = _INTEGER.fullmatch(part) and before not in _JOINTS and not before[-1].isdecimal()
+        shown += superscript(part) if is_exponent else f" {numbers.leading(part) or part}"
+    return shown
 
 
-def fraction(arguments: Arguments, stroke: str) -> str | None:
+def power_of_ten(arguments: Arguments, option: str) -> str | None:
+    """``2{{e|-7}}``: 2×10⁻⁷; with an option the exponent alone."""
+    exponent = re.sub("–|&minus;", "−", arguments.given("1"))
+    return ("" if option else "×10") + superscript(exponent) if _INTEGER.fullmatch(exponent) else None
+
+
+def fraction(arguments: Arguments, option: str) -> str | None:
     """One argument is a denominator, two a fraction, three a whole number and a fraction."""
     numbers = arguments.positional(1, 3)
+    if not numbers or max(map(len, numbers)) > _LONGEST_PART:
+        return None
     whole = numbers[0] + " " if len(numbers) == 3 else ""
     top = numbers[-2] if len(numbers) > 1 else "1"
-    return f"{whole}{top}{stroke}{numbers[-1]}" if numbers else None
+    return f"{whole}{top}{option}{numbers[-1]}"
 
 
-def music(arguments: Arguments) -> str | None:
+def music(arguments: Arguments, option: str) -> str | None:
     """Accidentals; other words stay."""
-    return "".join(_SHARPS.get(each, each) for each in arguments.positional(1, 0)) or None
+    return "".join(_WORDS["music"].get(each, each) for each in arguments.positional(1, 0)) or None
 
 
-def formatnum(arguments: Arguments) -> str | None:
-    """``{{formatnum:12345}}``: with commas."""
-    number = arguments.name.partition(":")[2].strip()
-    return grouped(number) if _NUMBER.fullmatch(number) else arguments.shown(number) or None
+def formatnum(arguments: Arguments, option: str) -> str | None:
+    """``{{formatnum:12345}}``: each number of a text as the language writes it; with R digits alone."""
+    text, form, numbers = _behind_colon(arguments), arguments.given("1").upper(), arguments.wiki.numbers
+    if form == "R":
+        return numbers.raw(text) or None
+    if form == "NOSEP":
+        return numbers.in_digits(text) or None
+    return _NUMBER.sub(lambda found: numbers.written(found[0]), text) or None
 
 
-FUNCTIONS: Mapping[str, Maker] = {
-    "link": _plain(link),
-    "sortname": _plain(sortname),
-    "lang": language,
-    "langx": language_by_code,
-    "chinese": _plain(chinese),
-    "date": _plain(date),
-    "as_of": _plain(as_of),
-    "age": _plain(age),
-    "ship": ship,
-    "val": _plain(value),
-    "power_of_ten": _plain(power_of_ten),
-    "frac": _plain(partial(fraction, stroke="⁄")),
-    "sfrac": _plain(partial(fraction, stroke="/")),
-    "music": _plain(music),
-    "formatnum": _plain(formatnum),
-    "lower": _plain(lambda arguments: arguments.name.partition(":")[2].strip().lower()),
-    "upper": _plain(lambda arguments: arguments.name.partition(":")[2].strip().upper()),
-    "convert": _plain(convert),
-    "cvt": _plain(lambda arguments: convert(arguments, short=True)),
-}
+def _behind_colon(arguments: Arguments) -> str:
+    return arguments.shown(arguments["0"].partition(":")[2].strip())
+
+
+def cased(arguments: Arguments, option: str) -> str | None:
+    """``{{ucfirst:abc}}``: an argument in capitals or in small letters, or its first letter alone."""
+    text, change = _behind_colon(arguments), str.upper if "upper" in option else str.lower
+    size = 1 if "first" in option else len(text)
+    return change(text[:size]) + text[size:] or None
+
+
+def variable(arguments: Arguments, option: str) -> str | None:
+    """``{{PAGENAME}}``: what a wiki or a page is called; of a title behind the colon what follows its namespace."""
+    named = _behind_colon(arguments)
+    page = (named.partition(":")[2] or named).strip() or arguments.page
+    site, language = arguments.wiki.name or None, arguments.wiki.language
+    return {"page": page or None, "site": site, "language": language, "namespace": ""}[option]
+
+
+FUNCTIONS: Mapping[str, Callable[[Arguments, str], str | None]] = {
+    function.__name__: function
+    for function in (
+        link, unqualified, lang, chinese, date, day_first, as_of, age, centuries, either, ship, val, quantity,
+        power_of_ten, fraction, music, formatnum, cased, variable, convert,
+    )
+}  # fmt: skip

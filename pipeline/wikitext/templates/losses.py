@@ -26,12 +26,15 @@ class Loss(NamedTuple):
 Losses = dict[str, Loss]
 
 
+def is_alone(text: str, start: int, end: int) -> bool:
+    """Tell whether a template has its line to itself, or to itself and others."""
+    return text[start - 1 : start] in ("", "\n", "}") and text[end : end + 1] in ("", "\n", "{")
+
+
 def count_loss(losses: Losses, text: str, start: int, end: int, templates: TemplateTable) -> None:
     """Add the template at a place, unless it stands on lines of its own or is known to show no text."""
-    before = text[start - 1] if start else "\n"
-    behind = text[end : end + 1] or "\n"
     raw = _NAME.match(text, start, end)
-    if raw is None or (before in "\n}" and behind in "\n{"):
+    if raw is None or is_alone(text, start, end):
         return
     name, rule = templates.find(raw[1])
     if rule is silent or name in templates.spoken or not name:

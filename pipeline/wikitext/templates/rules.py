@@ -1,8 +1,9 @@
 """A template's arguments, and rules that say what it shows with them.
 
 A rule is text with parameters, as the data file has it: ``{1}`` is a parameter, ``{lt|1}`` the first of several that is
-given, ``{name|"Site"}`` a text where none is, ``{2..4:, }`` the positional ones from 2 to 4 with ", " between them, and
-``<...>`` stands only where all its parameters are given:
+given, ``{name|"Site"}`` a text where none is, ``{2..4:, }`` the positional ones from 2 to 4 with ", " between them,
+``{#1}`` one that begins with a number, as the language writes it, ``{0}`` the template's own name, and ``<...>`` stands
+only where all its parameters are given:
 
     >>> rule = compile_rule("{1}< ({2..4:, })>")
     >>> rule(Arguments("nihongo|[[Aikido]]|合気道|Aikidō"))
@@ -12,17 +13,20 @@ given, ``{name|"Site"}`` a text where none is, ``{2..4:, }`` the positional ones
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
 
 Rule = Callable[["Arguments"], str | None]
 """What a template shows, as wikitext; None where its arguments do not say."""
 
 _BARS = re.compile(r"\[\[|\]\]|\|")
-_TOKEN = re.compile(r'\{(?=[\w"])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"]))+)')
+_TOKEN = re.compile(r'\{(?=[\w"#])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"#]))+)')
 _RANGE = re.compile(r"(\d+)\.\.(\d*):(.*)", re.DOTALL)
+_SUPERSCRIPTS = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 _BLOCK = "*#:;{|"  # at the beginning of a line they are marks
 _MARKS = str.maketrans("", "", CUT + GONE)
 
@@ -32,6 +36,7 @@ class _Alternatives(NamedTuple):
 
     names: tuple[str, ...]
     otherwise: str
+    is_number: bool
 
 
 class _Range(NamedTuple):
@@ -51,17 +56,37 @@ class _Optional(NamedTuple):
 _Piece = str | _Alternatives | _Range | _Optional
 
 
+class Wiki(NamedTuple):
+    """What rules ask of a wiki: its language and name, names of languages by code and of months, and its numbers."""
+
+    language: str
+    name: str
+    languages: Mapping[str, str]
+    months: Sequence[str]
+    numbers: NumberFormat
+
+    def month(self, month: str) -> str:
+        """Return the name of a month by its number; what is no number stays."""
+        found = self.months[int(month) - 1 : int(month)] if month.isdecimal() and len(month) < 3 else None
+        return found[0] if found else month
+
+
+_NO_WIKI = Wiki("en", "", {}, (), ENGLISH)
+
+
 class Arguments(dict[str, str]):
-    """The arguments of a template by name or number ("1", "2", ...), without blanks around them.
+    """The arguments of a template by name or number ("1", "2", ...; "0" is its name), without blanks around them.
 
     Args:
         source: what stands between the braces, in which inner templates are replaced already.
+        wiki, page: the wiki, and the title of the page, that it stands on.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, wiki: Wiki = _NO_WIKI, page: str = "") -> None:
         super().__init__()
+        self.wiki, self.page = wiki, page
         parts = _split(source)
-        self.name = next(parts)
+        self["0"] = next(parts).strip()
         number = 0
         for part in parts:
             name, equals, value = part.partition("=")
@@ -71,13 +96,23 @@ class Arguments(dict[str, str]):
                 name, value = str(number), part
             self[name] = _trimmed(value)
 
+    def called(self, name: str) -> "Arguments":
+        """Return the same arguments of the template that has another name."""
+        self["0"] = name
+        return self
+
     def given(self, *names: str) -> str:
         """The first of the arguments that has a text; "" where none has."""
-        return next((value for name in names if (value := self.shown(self.get(name, "")))), "")
+        for name in names:
+            if (value := self.get(name)) and self.shown(value):
+                return value
+        return ""
 
     @staticmethod
     def shown(value: str) -> str:
         """A value; "" where it holds nothing but what was cut."""
+        if CUT not in value and GONE not in value:
+            return value if value and not value.isspace() else ""
         return value if value.translate(_MARKS).strip() else ""
 
     def positional(self, first: int, last: int) -> list[str]:
@@ -109,15 +144,21 @@ def _trimmed(value: str) -> str:
     return f"\n{bare}\n" if is_block else bare
 
 
+def superscript(number: str) -> str:
+    """Digits as superscripts."""
+    return number.translate(_SUPERSCRIPTS)
+
+
 def constant(text: str) -> Rule:
     """The rule of a template that stands for characters, which are no marks; a bar parts the sides of a link."""
     shown = "|".join(map(protect, text.replace("\n", BREAK).split("|")))
     return lambda arguments: shown
 
 
+@lru_cache(1 << 12)
 def compile_rule(text: str) -> Rule:
     """The rule that a text says. Raises: ValueError for a bracket without its partner."""
-    if not re.search(r'\{[\w"]', text):
+    if not re.search(r'\{[\w"#]', text):
         return constant(text)
     pieces = _read(text)
 
@@ -150,10 +191,10 @@ def _read(text: str) -> list[_Piece]:
 def _parameter(names: str) -> _Alternatives | _Range:
     if found := _RANGE.fullmatch(names):
         return _Range(int(found[1]), int(found[2] or 0), found[3])
-    *others, last = names.split("|")
+    *others, last = names.lstrip("#").split("|")
     if last.startswith('"'):
-        return _Alternatives(tuple(others), last.strip('"'))
-    return _Alternatives((*others, last), "")
+        return _Alternatives(tuple(others), last.strip('"'), names[0] == "#")
+    return _Alternatives((*others, last), "", names[0] == "#")
 
 
 def _fill(pieces: list[_Piece], arguments: Arguments) -> str | None:
@@ -168,6 +209,7 @@ def _fill(pieces: list[_Piece], arguments: Arguments) -> str | None:
                 value = piece.joint.join(arguments.positional(piece.first, piece.last))
             else:
                 value = arguments.given(*piece.names) or piece.otherwise
+                value = arguments.wiki.numbers.leading(value) if piece.is_number else value
             if not value:
                 return None
             shown.append(value)

@@ -1,15 +1,17 @@
 """The rules of a wiki's templates, by their names."""
 
+import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from pipeline.mediawiki.languages import base_language
+from pipeline.mediawiki.languages import VARIABLES, base_language
+from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
-from pipeline.wikitext.templates.rules import Arguments, Rule, compile_rule
+from pipeline.wikitext.templates.rules import Rule, Wiki, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
@@ -43,7 +45,7 @@ class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
     `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
-    the wiki's language.
+    the wiki's language; `site_name` is the wiki's own name.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class TemplateTable:
         dumped: DumpTemplates | None = None,
         prefixes: Collection[str] = ("template",),
         own: Mapping[str, Any] | None = None,
+        site_name: str = "",
     ) -> None:
         tables = _tables()
         self._dumped, self._prefixes = dumped, prefixes
@@ -59,27 +62,41 @@ class TemplateTable:
         found: list[Mapping[str, Any]] = [
             tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables
         ]
+        months = found[-1].get("months", ())
         found += [own] if own else []
-        self.languages: dict[str, str] = _merged(found, "languages")
+        names: dict[str, str] = _merged(found, "languages")
+        self.wiki = Wiki(language, site_name, names, months, number_format(language))
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
-        self._rules: dict[str, Rule] = dict.fromkeys(_names(found, "silent"), silent)
-        self._begins: dict[str, Rule] = dict.fromkeys(_names(found, "silent_begins"), silent)
+        self._rules: dict[str, Rule] = {}
+        for function, words in VARIABLES.items():
+            rule = self._compile(f"={function}")
+            self._rules |= {f"{fold(word)}:".lower(): rule for word in words}
+            self._rules |= {fold(word): rule for word in words if function.startswith("variable")}
+        self._begins: dict[str, Rule] = {}
+        self._patterns: dict[re.Pattern[str], str] = {}
         self._ends = tuple(ending for table in found for ending in table.get("silent_ends", ()))
-        self._rules |= {fold(name): self._compile(rule) for name, rule in _merged(found, "text").items()}
-        self._begins |= {fold(name): self._compile(rule) for name, rule in _merged(found, "begins").items()}
+        for table in found:
+            self._rules |= dict.fromkeys(_names([table], "silent"), silent)
+            self._begins |= dict.fromkeys(_names([table], "silent_begins"), silent)
+            self._rules |= {fold(name): self._compile(rule) for name, rule in _texts(table)}
+            begins, patterns = table.get("begins", {}), table.get("patterns", {})
+            self._begins |= {fold(name): self._compile(rule) for name, rule in begins.items()}
+            self._patterns |= {re.compile(pattern): rule for pattern, rule in patterns.items()}
         for name, other in _merged(found, "same").items():
-            if rule := self._rules.get(fold(other)):
-                self._rules.setdefault(fold(name), rule)
+            if known := self._rules.get(fold(other)):
+                self._rules.setdefault(fold(name), known)
         self.spoken = frozenset(_names(found, "spoken"))
         self._rules |= dict.fromkeys(self.spoken, compile_rule("{1}"))
         self._longest = sorted(self._begins, key=len, reverse=True)
         self._by_name: dict[str, tuple[str, Rule | None]] = {}
 
-    def _compile(self, text: str) -> Rule:
+    @staticmethod
+    def _compile(text: str) -> Rule:
         if not text.startswith("=") or text == "=":
             return compile_rule(text)
         name, _, option = text[1:].partition(" ")
-        return FUNCTIONS[name](self.languages, option)
+        function = FUNCTIONS[name]
+        return lambda arguments: function(arguments, option)
 
     def find(self, raw: str) -> tuple[str, Rule | None]:
         """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked.
@@ -115,17 +132,22 @@ class TemplateTable:
         begins = next((begins for begins in self._longest if name.startswith(begins)), None)
         if begins is not None:
             return self._begins[begins]
-        return silent if name.endswith(self._ends) else None
+        if name.endswith(self._ends):
+            return silent
+        found = ((pattern.fullmatch(name), rule) for pattern, rule in self._patterns.items())
+        return next((self._compile(match.expand(rule)) for match, rule in found if match), None)
 
 
 def _called(name: str, rule: Rule) -> Rule:
     """The rule where the template is called by another name."""
+    return lambda arguments: rule(arguments.called(name))
 
-    def show(arguments: Arguments) -> str | None:
-        arguments.name = name
-        return rule(arguments)
 
-    return show
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, rule) of a table's templates: first those of which many have one form."""
+    for rule, names in table.get("forms", {}).items():
+        yield from ((name, rule) for name in names)
+    yield from table.get("text", {}).items()
 
 
 def _names(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:

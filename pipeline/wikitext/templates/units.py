@@ -1,94 +1,120 @@
 """Measures: ``{{convert|19000|sqft|m2}}`` as the English Wikipedia shows it, "19,000 square feet (1,800 m2)".
 
 A result has the precision of what it was made from, and at least two significant digits, unless the template names
-another.
+another. Codes of units may have a prefix (`MW`, `e6acre`) and be quotients or products of others (`oilbbl/d`, `lb.ft`).
 """
 
 import math
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipeline.wikitext.templates.rules import Arguments
+from pipeline.mediawiki.numbers import ENGLISH
+from pipeline.wikitext.templates.rules import Arguments, superscript
 
-_NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?")
-_MIXED = re.compile(r"([+\-−]?)(?:(\d{1,9})[+ ])?(\d{1,9})[/⁄](\d{1,9})")
-_RANGES = {
-    **{word: f" {word} " for word in ("to", "and", "or", "by", "and(-)", "xx")},
-    **{"-": "–", "–": "–", "to(-)": " to ", "to about": " to about "},
-    **{"x": " by ", "×": " × ", "+/-": " ± ", "±": " ± "},
-}  # fmt: skip
+_NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?", re.ASCII)
+_MIXED = re.compile(r"([+\-−]?)(?:(\d{1,9})[+ ])?(\d{1,9})[/⁄](\d{1,9})", re.ASCII)
+_THOUSANDS = re.compile(r"e(3|6|9|12|15)(?=\D)")
 _PARTS = {"ftin": ("ft", "in"), "lboz": ("lb", "oz"), "stlb": ("st", "lb"), "miyd": ("mi", "yd")}
 _MOST_DIGITS = 12
+_LARGEST, _SMALLEST = 9, 5  # digits before and zeros behind the point of a number that is no power of ten
+_LONGEST = 40  # characters of a number, and of the code of a unit
 _NUMBERS = tuple(map(str, range(1, 13)))  # of arguments that are read
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A unit of measure; `size` and `offset` lead to the base unit of its `kind`."""
+class Unit(NamedTuple):
+    """A unit of measure; `size` and `offset` lead to the base unit of its `kind`, a quotient where it is `inverse`.
+
+    `names` are one and many in British spelling, one and many in American; with `si` kilo and the like may precede it.
+    """
 
     kind: str
     symbol: str
     size: float
-    to: str
+    to: str = ""
+    names: Sequence[str] = ()
     to_below_3: str = ""
-    name: str = ""
-    plural: str = ""
-    us: str = ""
-    us_plural: str = ""
     offset: float = 0.0
+    si: bool = False
+    inverse: bool = False
 
     def written(self, *, many: bool, us: bool) -> str:
-        """Its name, in the plural or not, in British or American spelling; the symbol where it has none."""
-        if not self.name:
-            return self.symbol
-        one, several = (self.us, self.us_plural) if us and self.us else (self.name, self.plural)
-        return (several or f"{one}s") if many else one
+        return self.names[2 * us + many] if self.names else self.symbol
+
+    def base(self, number: float) -> float:
+        """Return a number of these units in the base unit."""
+        return self.size / number if self.inverse and number else number * self.size + self.offset
+
+    def of_base(self, value: float) -> float:
+        return self.size / value if self.inverse and value else (value - self.offset) / self.size
+
+    def times(self, size: float, symbol: str, word: str, to: str) -> "Unit":
+        """Return the unit that is so many times as large, with what stands before its symbol and its names."""
+        names = tuple(word + name for name in self.names)
+        return self._replace(
+            symbol=symbol + self.symbol, size=self.size * size, to=to, names=names, to_below_3=""
+        )
 
 
 @cache
-def units() -> Mapping[str, Unit]:
-    """All units by their codes."""
-    data: dict[str, dict[str, Any]] = tomllib.loads(
+def _tables() -> dict[str, Any]:
+    data: dict[str, Any] = tomllib.loads(
         resources.files("pipeline.mediawiki").joinpath("data", "units.toml").read_text("utf-8")
     )
-    same = data.pop("same")
-    found = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
-    return found | {name: found[code] for name, code in same.items()}
+    tables: dict[str, Any] = {name: data.pop(name) for name in ("same", "ranges", "prefixes", "scales")}
+    units = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
+    return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}
 
 
-@dataclass(frozen=True)
+@lru_cache(1 << 12)
+def unit_of(code: str) -> Unit | None:
+    """Return the unit that a code means: one of the table, with a prefix, or made of others; None for no unit."""
+    known: Mapping[str, Unit] = _tables()["units"]
+    if code in known or not 1 < len(code) <= _LONGEST:
+        return known.get(code)
+    if (scale := _THOUSANDS.match(code)) and (found := unit_of(code[scale.end() :])):
+        to = " ".join(scale[0] + each for each in found.to.split())
+        word, symbol = f"{_tables()['scales'][scale[1]]} ", f"×10{superscript(scale[1])} "
+        return found.times(10.0 ** int(scale[1]), symbol, word, to)
+    for prefix, (word, size) in _tables()["prefixes"].items():
+        if code.startswith(prefix) and (found := known.get(code[len(prefix) :])) and found.si:
+            return found.times(size, prefix, word, found.to)
+    for mark, joint in (("/", " per "), (".", "-")):
+        left, _, right = code.partition(mark)
+        if right and (one := unit_of(left)) and (other := unit_of(right)):
+            ends = [other.written(many=False, us=us) for us in (False, False, True, True)]
+            names = [(one.names or [one.symbol] * 4)[place] + joint + end for place, end in enumerate(ends)]
+            size = one.size / other.size if mark == "/" else one.size * other.size
+            to = " ".join(f"{each}{mark}{right}" for each in one.to.split())
+            symbol = one.symbol + mark.replace(".", "⋅") + other.symbol
+            return Unit(one.kind + mark + other.kind, symbol, size, to, tuple(names))
+    return None
+
+
 class Measure:
-    """Numbers as they were written, with what stands between them, in one unit.
+    """Numbers as they were written, with what stands between them there and in a conversion, in one unit.
 
     `more` holds further numbers in smaller units, as in 6 feet 4 inches.
     """
 
-    written: tuple[str, ...]
-    joints: tuple[str, ...]
-    unit: Unit
-    more: tuple[tuple[str, Unit], ...] = ()
+    def __init__(self, written: list[str], joints: list[tuple[str, str]], unit: Unit) -> None:
+        self.written, self.joints, self.unit = written, joints, unit
+        self.more: list[tuple[str, Unit]] = []
 
     @property
     def values(self) -> list[float]:
         """The numbers in the base unit."""
         added = sum((number_of(number) or 0.0) * unit.size for number, unit in self.more)
-        return [(number_of(text) or 0.0) * self.unit.size + self.unit.offset + added for text in self.written]
+        return [self.unit.base(number_of(text) or 0.0) + added for text in self.written]
 
-    def shown(self, numbers: list[str]) -> str:
-        return "".join(number + joint for number, joint in zip(numbers, (*self.joints, ""), strict=True))
-
-
-def grouped(number: str) -> str:
-    """A number with a comma after each thousand, and a real minus sign."""
-    sign, digits = ("−", number[1:]) if number[:1] in "-−" and number else ("", number)
-    whole, dot, rest = digits.replace(",", "").partition(".")
-    return f"{sign}{int(whole):,}{dot}{rest}" if whole.isdecimal() else sign + digits
+    def shown(self, numbers: list[str], unit: str, side: int) -> str:
+        """Return numbers with a unit behind the last, or behind each of several dimensions."""
+        parts = ["", *((unit if joint[side] == " × " else "") + joint[side] for joint in self.joints)]
+        return "".join(part + number for part, number in zip(parts, numbers, strict=True)) + unit
 
 
 @lru_cache(1 << 12)
@@ -98,7 +124,7 @@ def number_of(text: str) -> float | None:
         sign, whole, top, bottom = mixed.groups()
         found = int(whole or 0) + Fraction(int(top), int(bottom)) if int(bottom) else None
         return None if found is None else float(-found if sign in ("-", "−") and sign else found)
-    if not _NUMBER.fullmatch(text) or not any(map(str.isdigit, text)):
+    if len(text) > _LONGEST or not _NUMBER.fullmatch(text) or not any(map(str.isdigit, text)):
         return None
     return float(text.replace(",", "").replace("−", "-"))
 
@@ -113,108 +139,124 @@ def digits_of(text: str) -> int:
     return found - int(exponent or 0)
 
 
-def convert(arguments: Arguments, *, short: bool = False) -> str | None:
-    """Return what ``{{convert}}`` shows, "5 miles (8.0 km)"; in ``short`` form, "5 mi (8.0 km)".
+def convert(arguments: Arguments, option: str = "") -> str | None:
+    """Return what ``{{convert}}`` shows, "5 miles (8.0 km)"; with an option short, "5 mi (8.0 km)".
 
-    A unit that is not known here leaves number and unit as they are written. None: there is no number.
+    Other languages than English have the symbols of units, which need no translation. A unit that is not known here
+    leaves numbers and unit as they are written. None: there is no number.
     """
     given = [arguments.get(number, "") for number in _NUMBERS]
-    measure, rest = _read(given)
-    if measure is None:
-        return f"{grouped(given[0])} {given[1]}".strip() if number_of(given[0]) is not None else None
-    us = arguments.given("sp") == "us"
-    targets, digits = _targets(rest, measure)
-    outputs = [text for code in targets if (text := _converted(measure, code, digits, arguments))]
-    form = "short" if short or arguments.given("abbr") in ("on", "in", "~") else "long"
-    if arguments.given("adj") in ("on", "mid", "pre", "j") and form == "long":
-        form = "joined"
-    last = measure.written[-1] if len(measure.written) == 1 else "2"
-    shown = measure.shown([grouped(number) for number in measure.written])
-    shown += _named(measure.unit, last, form, us=us)
-    for number, unit in measure.more:
-        shown += f"{'-' if form == 'joined' else ' '}{grouped(number)}{_named(unit, number, form, us=us)}"
-    return _together(shown, outputs, arguments)
+    ranges, place = _tables()["ranges"], 1
+    while place + 2 < len(given) and given[place] in ranges:
+        place += 2
+    written, code, rest = given[:place:2], given[place], given[place + 1 :]
+    if any(number_of(number) is None for number in written):
+        return None
+    unit = unit_of(code) or Unit("", code, 1.0)
+    measure = Measure(written, [ranges[joint] for joint in given[1:place:2]], unit)
+    while len(rest) > 1 and number_of(rest[0]) is not None and (smaller := unit_of(rest[1])):
+        if smaller.kind != unit.kind:
+            break
+        measure.more.append((rest[0], smaller))
+        rest = rest[2:]
+    shape = _Shape(arguments, rest, option)
+    targets, digits = _targets([text for text in rest if text != shape.words], measure)
+    found = [text for code in targets if (text := _converted(measure, code, digits, arguments, shape))]
+    return _together(_as_written(measure, shape), found, arguments, flipped=shape.flipped)
 
 
-def _named(unit: Unit, number: str, form: str, *, us: bool) -> str:
-    """The unit behind a number: short " km", long " kilometres", joined "-kilometre"."""
-    if form == "short" or not unit.name:
-        return unit.symbol if unit.symbol[0] == "/" else f" {unit.symbol}"
-    if form == "joined":
-        return "-" + unit.written(many=False, us=us).replace(" ", "-")
-    return " " + unit.written(many=number_of(number) not in (1, -1), us=us)
+class _Shape:
+    """How a measure and its conversion are written: short " km", long " kilometres", joined "-kilometre"."""
+
+    def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
+        self.numbers = arguments.wiki.numbers
+        abbreviated = "on" if option or self.numbers != ENGLISH else arguments.given("abbr")
+        self.adjective = arguments.given("adj")
+        self.flipped = "flip" in (arguments.given("order"), arguments.given("disp"))
+        self.us = arguments.given("sp") == "us"
+        is_joined = self.adjective in ("on", "mid", "j") or arguments.given("sing") == "on"
+        name = "joined" if is_joined else "long"
+        self.first = "short" if abbreviated in ("on", "in", "~") else name
+        self.second = name if abbreviated in ("off", "none") else "short"
+        if self.flipped and self.first == name:
+            self.first, self.second = self.second, name
+        # Words that are no unit stand behind the measure, or before its unit.
+        words = [text for text in rest if text and number_of(text) is None and text != "-"]
+        self.words = words[-1] if words and self.adjective in ("mid", "pre") else ""
+
+    def grouped(self, number: str) -> str:
+        """Return a number with its marks of thousands, and a real minus sign."""
+        return self.numbers.written(number.replace(",", ""))
+
+    def named(self, unit: Unit, number: str, form: str) -> str:
+        """Return the unit behind a number."""
+        if form == "short" or not unit.names:
+            return unit.symbol if unit.symbol[:1] in ("/", "×", "") else f" {unit.symbol}"
+        if form == "joined":
+            return "-" + unit.written(many=False, us=self.us).replace(" ", "-")
+        return " " + unit.written(many=number_of(number) not in (1, -1), us=self.us)
 
 
-def _together(shown: str, outputs: list[str], arguments: Arguments) -> str:
+def _as_written(measure: Measure, shape: _Shape) -> str:
+    numbers = [shape.grouped(number) for number in measure.written]
+    named = shape.named(measure.unit, "2" if len(numbers) > 1 else measure.written[0], shape.first)
+    before, behind = (f" {shape.words}", "") if shape.adjective == "pre" else ("", shape.words)
+    shown = measure.shown(numbers, before + named, 0)
+    joint = "-" if shape.first == "joined" else " "
+    for number, part in measure.more:
+        shown += joint + shape.grouped(number) + shape.named(part, number, shape.first)
+    return shown + behind
+
+
+def _together(shown: str, outputs: list[str], arguments: Arguments, *, flipped: bool) -> str:
     display = arguments.given("disp")
     if not outputs or display == "preunit":
         return shown
-    if arguments.given("order") == "flip":
+    if flipped:
         shown, outputs = outputs[0], [shown, *outputs[1:]]
     others = "; ".join(outputs)
-    if display in ("out", "output only", "output number only", "number"):
+    if display in ("out", "output only"):
         return others
-    joint = {"or": " or ", "comma": ", ", "/": "/", "slash": "/"}.get(display)
+    if display in ("output number only", "number"):
+        return re.sub(r"[^\d]+$", "", others)
+    joint = {"or": " or ", "comma": ", ", "/": "/", "slash": "/", "br": " "}.get(display)
     return f"{shown}{joint}{others}" if joint else f"{shown} ({others})"
-
-
-def _read(given: list[str]) -> tuple[Measure | None, list[str]]:
-    """(the measure that is converted, the arguments behind it)."""
-    written, joints, position = [given[0]], list[str](), 1
-    while position + 1 < len(given) and given[position] in _RANGES:
-        joints.append(_RANGES[given[position]])
-        written.append(given[position + 1])
-        position += 2
-    unit = units().get(given[position]) if position < len(given) else None
-    if unit is None or any(number_of(number) is None for number in written):
-        return None, []
-    more, rest = [], given[position + 1 :]
-    while len(rest) > 1 and number_of(rest[0]) is not None and (smaller := units().get(rest[1])):
-        if smaller.kind != unit.kind:
-            break
-        more.append((rest[0], smaller))
-        rest = rest[2:]
-    return Measure(tuple(written), tuple(joints), unit, tuple(more)), rest
 
 
 def _targets(rest: list[str], measure: Measure) -> tuple[list[str], int | None]:
     """(codes of the units wanted, digits behind the point where they are named)."""
     wanted, digits = [text for text in rest if text], None
-    if wanted and re.fullmatch(r"-?\d", wanted[-1]):
+    if wanted and re.fullmatch(r"-?\d", wanted[-1], re.ASCII):
         digits = int(wanted.pop())
     unit = measure.unit
     is_small = unit.to_below_3 and abs(number_of(measure.written[0]) or 0.0) < 3
     codes = " ".join(wanted[:1]) or (unit.to_below_3 if is_small else unit.to)
-    return ([codes] if codes in units() else re.split(r"[ +]", codes)), digits
+    return ([codes] if unit_of(codes) else re.split(r"[ +]", codes)), digits
 
 
-def _converted(measure: Measure, code: str, digits: int | None, arguments: Arguments) -> str | None:
-    """The measure in another unit, with its symbol; None where that is no unit of the same kind."""
-    parts = _PARTS.get(code)
-    target = units().get(parts[0] if parts else code)
+def _converted(
+    measure: Measure, code: str, digits: int | None, arguments: Arguments, shape: _Shape
+) -> str | None:
+    """The measure in another unit, with its symbol or name; None where that is no unit of the same kind."""
+    parts = [_tables()["units"][part] for part in _PARTS.get(code, ())]
+    target = parts[0] if parts else unit_of(code)
     if target is None or target.kind != measure.unit.kind:
         return None
-    values = [(value - target.offset) / target.size for value in measure.values]
+    values = [target.of_base(value) for value in measure.values]
     if parts:
-        return _in_parts(values[0], *parts)
+        return _in_parts(values[0], parts[0], parts[1], shape)
     written = [*measure.written[:-1], measure.more[-1][0] if measure.more else measure.written[-1]]
-    places = max(
-        _precision(text, value, digits, arguments) for text, value in zip(written, values, strict=True)
-    )
-    rounded = [_rounded(value, places + bool(measure.more)) for value in values]
-    symbol = target.symbol if target.symbol[0] == "/" else f" {target.symbol}"
-    if arguments.given("abbr") in ("off", "none"):
-        many = rounded[-1] != "1"
-        symbol = " " + target.written(many=many, us=arguments.given("sp") == "us")
-    return measure.shown(rounded) + symbol
+    places = [_precision(text, value, digits, arguments) for text, value in zip(written, values, strict=True)]
+    rounded = [_rounded(value, max(places) + bool(measure.more), shape) for value in values]
+    return measure.shown(rounded, shape.named(target, rounded[-1], shape.second), 1)
 
 
-def _in_parts(value: float, large: str, small: str) -> str:
+def _in_parts(value: float, large: Unit, small: Unit, shape: _Shape) -> str:
     """Feet and inches, to the whole inch, and the like."""
-    ratio = round(units()[large].size / units()[small].size)
+    ratio = round(large.size / small.size)
     whole, rest = divmod(round(value * ratio), ratio)
-    parts = [f"{grouped(str(whole))} {units()[large].symbol}"] if whole else []
-    return " ".join([*parts, f"{rest} {units()[small].symbol}"])
+    parts = [f"{shape.grouped(str(whole))} {large.symbol}"] if whole else []
+    return " ".join([*parts, f"{rest} {small.symbol}"])
 
 
 def _precision(written: str, value: float, digits: int | None, arguments: Arguments) -> int:
@@ -233,7 +275,11 @@ def _precision(written: str, value: float, digits: int | None, arguments: Argume
     return max(adjusted, 1 - places)
 
 
-def _rounded(value: float, digits: int) -> str:
+def _rounded(value: float, digits: int, shape: _Shape) -> str:
+    """A number with so many digits behind the point; a very large or small one as a power of ten."""
+    power = math.floor(math.log10(abs(value))) if value else 0
+    if power < -_SMALLEST or power >= _LARGEST:
+        behind = max(0, min(_MOST_DIGITS, digits + power))
+        return f"{shape.grouped(f'{value / 10.0**power:.{behind}f}')}×10{superscript(str(power))}"
     digits = max(-_MOST_DIGITS, min(_MOST_DIGITS, digits))
-    number = round(value, digits)
-    return grouped(f"{number:.{max(0, digits)}f}")
+    return shape.grouped(f"{round(value, digits):.{max(0, digits)}f}")

@@ -435,6 +435,17 @@ def test_garbage_behind_bzip2_streams_is_told_and_costs_no_page(
     assert counts == {"pages_read": 300, "pages:empty_text": 3, "revisions:superseded": 0}
 
 
+@pytest.mark.parametrize(
+    ("element", "name"), [("<sitename>Gull &amp; Tern</sitename>", "Gull & Tern"), ("", "")]
+)
+def test_the_name_of_the_site_is_kept(tmp_path: Path, element: str, name: str) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(page_xml(1)).replace(b"<dbname>", f"{element}<dbname>".encode(), 1))
+    site = dump.read_site_info(str(path))
+    assert site.name == name
+    assert SiteInfo.from_dict(site.to_dict()) == site
+
+
 COMMENTS = [
     "<!-- made by hand -->\n",
     "<?xml version='1.0'?>\n<!-- a -->\n<!--\n<page> </mediawiki> -->",

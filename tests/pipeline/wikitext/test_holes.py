@@ -166,3 +166,17 @@ def test_what_goes_with_a_hole_depends_on_what_was_there(
     for text, paragraph in zip(found.texts, found.paragraphs, strict=True):
         anchors = [text[link.start : link.end] for link in paragraph.links]
         assert all(anchor.strip() == anchor != "" for anchor in anchors)
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "shown"),
+    [
+        ("ko", "베를린({{IPA|de}})은 도시", "베를린은 도시"),
+        ("ko", "[[베를린]]({{IPA|de}}, {{x}})의 [[강]]{{x}}을", "베를린의 강을"),
+        ("ko", "A{{x}}B와 서울{{x}} 시", "A B와 서울 시"),
+        ("en", "Seoul ({{x}}) is 서울({{x}})이다", "Seoul is 서울이다"),
+    ],
+)
+def test_no_blank_comes_before_a_particle(language: str, source: str, shown: str) -> None:
+    site = SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""),))
+    assert extract(source, site).texts == [shown]

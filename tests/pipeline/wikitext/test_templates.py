@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.mediawiki.languages import VARIABLES
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.templates.functions import FUNCTIONS
@@ -87,29 +88,6 @@ LANGUAGES = [
     ),
     ("zh", "{{le|條目|Item|文字}}", "文字"),
 ]
-MEASURES = [
-    ("1300|mi|km", "1,300 miles (2,100 km)"),
-    ("10|km|mi", "10 kilometres (6.2 mi)"),
-    ("10|km|mi|sp=us", "10 kilometers (6.2 mi)"),
-    ("5|ft|m", "5 feet (1.5 m)"),
-    ("1|mi", "1 mile (1.6 km)"),
-    ("70|m", "70 metres (230 ft)"),
-    ("2|m", "2 metres (6 ft 7 in)"),
-    ("-40|C", "−40 °C (−40 °F)"),
-    ("20|C|F", "20 °C (68 °F)"),
-    ("10|to|20|km|mi", "10 to 20 kilometres (6.2 to 12.4 mi)"),
-    ("6|ft|4|in|m", "6 feet 4 inches (1.93 m)"),
-    ("100|lb|kg|0", "100 pounds (45 kg)"),
-    ("123.4|km|mi|1", "123.4 kilometres (76.7 mi)"),
-    ("100|km|mi|abbr=on", "100 km (62 mi)"),
-    ("100|km|mi|abbr=off", "100 kilometres (62 miles)"),
-    ("5|mi|km|adj=on", "5-mile (8.0 km)"),
-    ("5|mi|km|disp=or", "5 miles or 8.0 km"),
-    ("5|mi|km|disp=out", "8.0 km"),
-    ("5|mi|km|order=flip", "8.0 km (5 miles)"),
-    ("50|kn", "50 knots (93 km/h; 58 mph)"),
-    ("300|furlongs-of-old", "300 furlongs-of-old"),
-]
 
 
 @pytest.mark.parametrize(("source", "shown"), CHARACTERS + TEXTS, ids=lambda value: value[:30])
@@ -120,11 +98,6 @@ def test_what_a_template_shows(source: str, shown: str) -> None:
 @pytest.mark.parametrize(("language", "source", "shown"), LANGUAGES)
 def test_what_a_template_shows_in_its_language(language: str, source: str, shown: str) -> None:
     assert text_of(source, language) == shown
-
-
-@pytest.mark.parametrize(("arguments", "shown"), MEASURES)
-def test_measures(arguments: str, shown: str) -> None:
-    assert text_of(f"{{{{convert|{arguments}}}}}") == shown
 
 
 def test_links_in_shown_text_are_annotations() -> None:
@@ -231,7 +204,8 @@ def test_a_rule_with_a_lone_bracket_is_refused(rule: str) -> None:
 @pytest.mark.parametrize("language", [code for code in _tables() if code != "any"])
 def test_every_rule_of_a_language_compiles(language: str) -> None:
     table = TemplateTable(language)
-    for name in _tables()[language].get("text", {}):
+    forms = [name for names in _tables()[language].get("forms", {}).values() for name in names]
+    for name in [*forms, *_tables()[language].get("text", {})]:
         assert table.find(name)[1] not in (None, silent), name
 
 
@@ -243,14 +217,14 @@ def test_every_other_name_leads_to_a_rule() -> None:
 
 
 def test_every_function_is_used() -> None:
-    used = {
-        rule[1:].split()[0]
+    rules = [
+        rule
         for tables in _tables().values()
-        for group in ("text", "begins")
-        for rule in tables.get(group, {}).values()
-        if rule.startswith("=") and rule != "="
-    }
-    assert used == set(FUNCTIONS)
+        for group in ("text", "begins", "patterns", "forms")
+        for rule in (tables.get(group, {}) if group == "forms" else tables.get(group, {}).values())
+    ]
+    used = {rule[1:].split()[0] for rule in rules if rule.startswith("=") and rule != "="}
+    assert used | {function.split()[0] for function in VARIABLES} == set(FUNCTIONS)
 
 
 NAMES = st.sampled_from(
