@@ -47,10 +47,7 @@ class Cutter:
     """One pass over a page: tokens in, regions out."""
 
     def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None, title: str) -> None:
-        self.text = text
-        self.title = title
-        self.wanted = wanted
-        self.templates = templates
+        self.text, self.title, self.wanted, self.templates = text, title, wanted, templates
         self.regions: list[Region] = []
         self.stack: list[_Open] = []
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
@@ -118,8 +115,7 @@ class Cutter:
         """The rule of the template that begins at `start`; None where it shows nothing there."""
         if self.unseen or self.templates is None or self.depth["templates"] >= _DEEPEST:
             return None
-        name = _NAME.match(self.text, behind_braces)
-        if name is None:
+        if (name := _NAME.match(self.text, behind_braces)) is None:
             return None
         folded, rule = self.templates.find(name.group())
         if folded in self.templates.spoken:
@@ -143,16 +139,15 @@ class Cutter:
             source = self.text[start + 2 : end - 2]
             if inner := outermost(self.regions[first:]):
                 source = "".join(pieces(self.text, inner, start + 2, end - 2))
-            arguments = Arguments(source, self.templates.wiki, self.title)
             alone = rule is guess and is_alone(self.text, start, end)
-            shown = guess(arguments, alone=alone) if rule is guess else rule(arguments)
+            shown = rule(Arguments(source, self.templates.wiki, self.title, alone=alone))
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             is_spoken = rule is _unspoken and not self.depth["templates"]
             self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
             # To the template around it neither is a mark.
-            kind = "templates:shown_by_guess" if rule is guess else ""
-            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, kind)
+            shown = _as_value(shown) if self.depth["templates"] else shown
+            self.cut(start, end, shown, "templates:shown_by_guess" if rule is guess else "")
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""

@@ -2,7 +2,7 @@
 
 >>> guess(Arguments("refsouh|Le pont fut construit par des moines au bord de la rivière|date=2010"))
 'Le pont fut construit par des moines au bord de la rivière'
->>> guess(Arguments("see|Bridges that were built by monks"), alone=True) is None
+>>> guess(Arguments("see|Bridges of monks")) is None
 True
 """
 
@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"[.!?…。！？؟।։။][\s\"'”’»)」』\]]*$")
 MAY_BE_TEXT = re.compile(r"\s*\|(?![^\[\]{}|=<>]{0,40}=)")  # behind a name: the first argument has none
 
 
-def guess(arguments: Arguments, *, alone: bool = False) -> str | None:
+def guess(arguments: Arguments) -> str | None:
     """Return the argument that reads as running text, of a template that stands alone on its line a whole sentence.
 
     All other arguments are short. None where there is no such argument.
@@ -31,7 +31,11 @@ def guess(arguments: Arguments, *, alone: bool = False) -> str | None:
     if len(text) < _LEAST_LETTERS or (text.isascii() and text.count(" ") < _LEAST_WORDS - 1):
         return None
     others = sum(map(len, arguments.values())) - len(arguments["0"]) - len(text)
-    if others > _LONGEST_OTHER or _NO_TEXT.search(f"\n{text}") or (alone and not _SENTENCE.search(text)):
+    if (
+        others > _LONGEST_OTHER
+        or _NO_TEXT.search(f"\n{text}")
+        or (arguments.alone and not _SENTENCE.search(text))
+    ):
         return None
     words = _WORD.findall(_LINK.sub(r"\1", text))
     unspaced = not text.isascii() and any(len(word) >= _LEAST_LETTERS // 2 for word in words)

@@ -79,12 +79,12 @@ class Arguments(dict[str, str]):
 
     Args:
         source: what stands between the braces, in which inner templates are replaced already.
-        wiki, page: the wiki, and the title of the page, that it stands on.
+        wiki, page: the wiki, and the title of the page, that it stands on; `alone` on a line of its own.
     """
 
-    def __init__(self, source: str, wiki: Wiki = _NO_WIKI, page: str = "") -> None:
+    def __init__(self, source: str, wiki: Wiki = _NO_WIKI, page: str = "", *, alone: bool = False) -> None:
         super().__init__()
-        self.wiki, self.page = wiki, page
+        self.wiki, self.page, self.alone = wiki, page, alone
         parts = _split(source)
         self["0"] = next(parts).strip()
         number = 0
