@@ -2,6 +2,5 @@
 
 extract, extract_workloads, dumps  dump to Parquet, and the dumps that are made for it
 corpus, stages, costs              time and memory of the stages, and costs.toml
-text_quality, faults               holes, and sentences and links that are cut
 rendered                           words that a reader of the rendered pages misses
 """
