@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
@@ -11,8 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
@@ -94,10 +96,24 @@ def session(
         **FIXED,
         "spark.master": master,
     }
+    start_java(settings)
     builder = SparkSession.builder.appName("luke")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def start_java(settings: Mapping[str, str]) -> None:
+    """Start Java, whose words nobody sees. Raises: ValueError with what it said, where it ended at once."""
+    with tempfile.TemporaryFile() as words:
+        conf = SparkConf().setAll(list(settings.items()))
+        try:
+            gateway = launch_gateway(conf, {"stdout": words, "stderr": words})
+        except PySparkException as error:
+            words.seek(0)
+            said = words.read().decode("utf-8", "replace")
+            raise ValueError(f"{str(error).strip().partition(chr(10))[0]}\n{said}") from None
+        SparkContext._ensure_initialized(gateway=gateway)
 
 
 # What Python's end of a connection to Java says when the other one is gone.

@@ -87,7 +87,7 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["", "--table", "x"], "no table 'x'; it has entity_vocab.tsv, paragraphs"),
-        (["nowhere"], "no finished stage"),
+        (["nowhere"], "nowhere: no such folder"),
         (["x.parquet"], "error: "),
     ],
 )

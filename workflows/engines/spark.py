@@ -25,7 +25,7 @@ logger = logging.getLogger("workflows")
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
 _CONNECT_SECONDS = 5
-_MOST_LINES, _MOST_REASONS = 100, 4
+_MOST_REASONS = 5  # lines
 _LOOK_SECONDS = 0.5  # between looks at how far Spark is
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
 # What has a flag of its own.
@@ -99,53 +99,24 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
             wanted=wanted,
             is_short=_HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP,
         )
-        said: list[str] = []
         try:
-            with _heard(said):
-                return thread.submit(start, master, heap).result()
+            return thread.submit(start, master, heap).result()
         except Exception as error:
             _at_end.close()
-            reason = _reason(str(error), said)
+            reason = _reason(str(error))
             raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
 
 
-@contextlib.contextmanager
-def _heard(said: list[str]) -> Iterator[None]:
-    """Keep what programs that begin meanwhile write first, which goes on to this program's errors, too."""
-    own, out = os.dup(2), os.dup(1)  # Java tells of its end on both
-    reading, writing = os.pipe()
-
-    def pass_on() -> None:
-        with open(reading, "rb") as stream:
-            for line in stream:
-                os.write(own, line)
-                if len(said) < _MOST_LINES:
-                    said.append(line.decode("utf-8", "replace").strip())
-
-    thread = threading.Thread(target=pass_on, daemon=True)
-    thread.start()
-    for number in (1, 2):
-        os.dup2(writing, number)
-    os.close(writing)
-    try:
-        yield
-    finally:
-        os.dup2(own, 2)
-        os.dup2(out, 1)
-        os.close(out)
-        if sys.exc_info()[0]:
-            thread.join(_LOOK_SECONDS)
-
-
-def _reason(error: str, said: list[str]) -> str:
+def _reason(error: str) -> str:
     """Return why Spark did not start: of an error of Java's its last cause, else what Java said before it ended."""
     causes = re.findall(r"^(?:Caused by)?: (.+)", error, re.MULTILINE)
-    lines = [
+    lines = [line.strip() for line in error.splitlines()]
+    told = [
         line
-        for line in said
+        for line in lines
         if line and not re.match(r"at |\.\.\. |WARN|Using Spark's|Setting default", line)
     ]
-    return "; ".join(causes[-1:] or [error.strip().partition("\n")[0], *lines[:_MOST_REASONS]])
+    return "; ".join(causes[-1:] or told[:_MOST_REASONS])
 
 
 def driver_address(master: str) -> dict[str, str]:

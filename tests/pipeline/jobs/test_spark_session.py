@@ -37,6 +37,7 @@ def started(monkeypatch: pytest.MonkeyPatch, master: str, **options: Any) -> dic
             pass
 
     monkeypatch.setattr(spark_session, "SparkSession", type("Session", (), {"builder": Builder()}))
+    monkeypatch.setattr(spark_session, "start_java", lambda settings: None)
     spark_session.session(master, 1 << 30, **options)
     return found
 

@@ -58,16 +58,16 @@ STACK = "An error occurred while calling X.\n: org.apache.spark.SparkException: 
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "reason"),
+    ("error", "reason"),
     [
-        (f"{STACK}Caused by: java.net.BindException: Inner\n\tat c.D\n", ["WARN a"], "java.net.BindException: Inner"),
-        (STACK, [], "org.apache.spark.SparkException: Outer"),
-        ("Java ended\nbefore", ["WARNING: x", "", "Error", "No space", "at a.B"], "Java ended; Error; No space"),
-        ("No such file", [], "No such file"),
+        (f"{STACK}Caused by: java.net.BindException: Inner\n\tat c.D\n", "java.net.BindException: Inner"),
+        (STACK, "org.apache.spark.SparkException: Outer"),
+        ("Java ended\nWARNING: x\n\nError\nNo space\nat a.B\n", "Java ended; Error; No space"),
+        ("No such file", "No such file"),
     ],
-)  # fmt: skip
-def test_the_cause_of_an_error(error: str, said: list[str], reason: str) -> None:
-    assert spark._reason(error, said) == reason
+)
+def test_the_cause_of_an_error(error: str, reason: str) -> None:
+    assert spark._reason(error) == reason
 
 
 @pytest.mark.slow
