@@ -17,6 +17,7 @@ from pipeline.sequences import boundaries, phrases
 DEFAULT = "sentencex"
 # Without one of these inside, a text is one sentence: a mark, or what is neither Latin nor its dashes and quotes.
 _MARK = re.compile(r"[.!?;:\n]|[^\x00-\x7f\u00a1-\u024f\u2010-\u2015\u2018-\u201f]")
+_OTHER_BLANK = re.compile(r"[^\S\x00-\x7f]")
 _WINDOW = 10_000  # characters that sentencex gets at once
 Splitter = Callable[[str, str], Iterable[tuple[int, int]]]
 
@@ -158,12 +159,12 @@ def _piece_ends(text: str, language: str) -> list[int]:
 
 
 def _pieces(text: str, language: str) -> list[str]:
+    """Return what sentencex makes of a text, or the text as one sentence where it breaks down; lengths alone count."""
     try:
-        pieces: list[str] = sentencex.segment(language, text)
+        # It takes blanks beyond ASCII for parts of words, and breaks down at those behind a single capital.
+        pieces: list[str] = sentencex.segment(language, _OTHER_BLANK.sub(" ", text))
     except BaseException as error:
-        if (
-            type(error).__name__ != "PanicException"
-        ):  # of the library's Rust; no Exception, so that few catch it
+        if type(error).__name__ != "PanicException":  # of Rust; no Exception, so that few catch it
             raise
-        raise RuntimeError(f"sentencex: {error}") from None
+        return [text]
     return pieces

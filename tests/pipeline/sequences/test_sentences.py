@@ -3,6 +3,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import sentencex
 
 from pipeline.sequences.sentences import split, splitter_identity
 
@@ -35,9 +36,23 @@ def test_a_splitter_whose_spans_are_wrong_is_named(name: str) -> None:
         split("one  two", "en", f"{__name__}:{name}")
 
 
-def test_the_librarys_panic_is_an_ordinary_error() -> None:
-    with pytest.raises(RuntimeError, match="sentencex: "):
-        split("J\xa0.", "en")
+@pytest.mark.parametrize("blank", ["\xa0", "\u2009", "\u202f", "\u3000"])
+@pytest.mark.parametrize("language", ["en", "fr", "de", "el", "hi", "my"])
+def test_a_blank_beyond_ascii_is_as_good_as_another(language: str, blank: str) -> None:
+    """The library breaks down at one behind a single capital."""
+    for text in ("It has vitamin C . It helps.", "He met J . Smith. They left.", "J ."):
+        assert split(text.replace(" .", f"{blank}."), language) == split(text, language)
+
+
+def test_a_text_that_the_library_breaks_down_at_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def segment(language: str, text: str) -> list[str]:
+        raise PanicException
+
+    monkeypatch.setattr(sentencex, "segment", segment)
+    assert sentences("One. Two.", "en") == ["One. Two."]
 
 
 def test_what_decides_a_splitters_sentences() -> None:
