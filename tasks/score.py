@@ -33,7 +33,7 @@ OPTIONS = {
         "--labels": ("labels", "file with the types to score (default: the nine general ones)")
     },
     "relation_classification": {
-        "--negative-label": ("negative", "class that is not scored (default: no_relation or Other)")
+        "--negative-label": ("negative", "class that is not scored (default: no_relation, Other, NA or None)")
     },
 }
 

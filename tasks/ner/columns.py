@@ -106,15 +106,25 @@ class Line:
 
 
 def read_columns(path: Path, *, strict: bool = True, tag_column: str = "") -> ColumnFile:
-    """Reads a column file whose last column is the tag; columns are separated by blanks or tabs.
+    """Reads a column file whose last column is the tag; columns are separated by tabs, or by blanks or tabs.
 
+    Where each line of a word has a tab, tabs alone part columns, and a word may have a blank.
     `strict` finds the tag scheme of the whole file and refuses tags outside it; without it any sequence
     of tags is read as `conlleval` would. `tag_column` is another column for the tags: its number from 1, from the end
     -1, or its name in the first line of the file. Raises: ValueError naming the file and the line.
     """
     text = read_text(path, "a CoNLL column file")
     source = f"{path}:"
-    rows = (tuple(filter(None, re.split(r"[ \t]+", line))) for line in text.split("\n"))
+    texts = text.split("\n")
+    words = [line for line in texts if line.strip() and not line.startswith(DOCUMENT_START)]
+    by_tabs = re.compile(
+        r" *\t[ \t]*" if words and all("\t" in line.strip() for line in words) else r"[ \t]+"
+    )
+    by_blanks = re.compile(r"[ \t]+")
+    parted = (
+        (by_blanks if line.startswith(DOCUMENT_START) else by_tabs).split(line.strip(" ")) for line in texts
+    )
+    rows = (tuple(filter(None, row)) for row in parted)
     lines = [Line(source, number, row, row[-1] if row else "O") for number, row in enumerate(rows, start=1)]
     check_column_count(lines)
     if tag_column:

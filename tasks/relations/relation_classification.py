@@ -32,7 +32,8 @@ BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
 PREDICTIONS_SUFFIX = ".jsonl"
 ARCHITECTURE = "LukeForEntityPairClassification"
-NEGATIVE_LABELS = ("no_relation", "Other")  # of TACRED and of SemEval-2010 task 8
+# Of TACRED, SemEval-2010 task 8 and OpenNRE, in any letters and with any signs between them.
+NEGATIVE_LABELS = ("no_relation", "Other", "NA", "None")
 DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
 
 
@@ -80,7 +81,8 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
     """
     if given and given not in labels:
         raise ValueError(f"negative label {given!r} is no label; the data have {', '.join(labels)}")
-    known = [given] if given else [label for label in NEGATIVE_LABELS if label in labels]
+    names = {name.replace("_", "").lower() for name in NEGATIVE_LABELS}
+    known = [given] if given else [label for label in labels if re.sub(r"[\W_]", "", label).lower() in names]
     if len(known) > 1:
         raise ValueError(f"both {' and '.join(known)} are labels; name the negative one (--negative-label)")
     return known[0] if known else None

@@ -219,7 +219,9 @@ class FineTuning:
     precision: str = option(AUTO, one_of("float32", "bf16"), "of the matrix products; auto: float32")
     gradient_checkpointing: bool = option(False, SWITCH, "less memory for more work")
     negative_label: str = option(
-        "", TEXT, "the relation that means none and is not scored; empty: no_relation or Other, if there"
+        "",
+        TEXT,
+        "the relation that means none and is not scored; empty: no_relation, Other, NA or None, if there",
     )
     tag_column: str = option(
         "",

@@ -76,6 +76,16 @@ def test_odd_white_space_belongs_to_the_word(tmp_path: Path) -> None:
     assert file.sentences[0].spans == (Span(1, 2, "PER"),)
 
 
+def test_a_word_may_have_a_blank_where_tabs_part_columns(tmp_path: Path) -> None:
+    text = "-DOCSTART- -X- O\n\nNew York\tNNP\tB-LOC\nis\tVBZ\tO \n"
+    sentence = read_columns(write(tmp_path, text)).sentences[0]
+    assert sentence.words == ("New York", "is")
+    assert sentence.spans == (Span(0, 1, "LOC"),)
+    other = read_columns(write(tmp_path, text.replace("York", "Jersey"), "other.txt"))
+    with pytest.raises(ValueError, match="not the words of"):
+        check_same_words(read_columns(write(tmp_path, text)), other)
+
+
 HEADED = "word ner pos\nAda B-PER NNP\nmet O VBD\n\n-DOCSTART-\nBob B-PER NNP\n"
 
 

@@ -62,6 +62,8 @@ def test_unknown_labels(tmp_path: Path, tokenizer: WordTokenizer) -> None:
 
 def test_the_negative_label_is_given_or_known() -> None:
     assert relation_classification.negative_label(["a", "b"], "") is None
+    for label in ("no_relation", "NO_RELATION", "Other", "NA", "N/A", "None", "na"):
+        assert relation_classification.negative_label(["/people/nation", label], "") == label
     assert relation_classification.negative_label(["a", "Other"], "a") == "a"
 
 
