@@ -150,7 +150,7 @@ class _Run:
         os.makedirs(temporary)
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, temporary, ignore_errors=True)
-            log = stack.enter_context(tempfile.TemporaryFile(dir=temporary))
+            log = stack.enter_context(tempfile.TemporaryFile())  # elsewhere: the disk may be full
             status = _run_child(spec, log, temporary, goes_on)
             return _has_ended_well(spec["job"][1], folder, status, log, lambda: self.pages(blocks))
 
