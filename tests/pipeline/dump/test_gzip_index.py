@@ -10,7 +10,7 @@ from pipeline.dump import gzip_index
 from tests.support import DATA
 
 MEMBERS = [
-    (DATA / "wiki-40.xml").read_bytes() * 100,
+    (DATA / "wiki-40.xml").read_bytes() * 150,
     b"",
     b"a short one",
     (DATA / "wiki-40.xml").read_bytes(),
