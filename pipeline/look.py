@@ -264,7 +264,7 @@ def of_stage(path: str, stage: str) -> str:
 
 
 def describe(path: str, options: argparse.Namespace) -> Iterator[str]:
-    """What the options ask of a work directory, a stage's folder or a single file."""
+    """Return what the options ask of a work directory, a stage's folder or a single file."""
     if options.stage is not None:
         path = storage.finished_folder(path, options.stage)
     if options.name is not None:

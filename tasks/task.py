@@ -164,7 +164,7 @@ class Task(Protocol[Dataset, Feature]):
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
-    """How the names of files with predictions end."""
+    """The end of the names of files with predictions."""
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:

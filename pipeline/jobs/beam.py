@@ -172,7 +172,7 @@ def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
 def main() -> None:
     """Run the job that the first line of standard input describes as JSON."""
     spec = json.loads(sys.stdin.readline())
-    if spec["processes"] == 1:
+    if spec["processes"] == 1 and sys.platform == "linux":
         # A pattern at work in this very process lets no thread see that the parent has gone.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_follow_parent, daemon=True).start()

@@ -104,11 +104,15 @@ def session(
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start Java, whose words nobody sees. Raises: ValueError with what it said, where it ended at once."""
+    """Start Java. Raises: ValueError with what it said, where it ended at once.
+
+    Nobody sees what else it says, but where the user's own configuration decides that.
+    """
     with tempfile.TemporaryFile() as words:
         conf = SparkConf().setAll(list(settings.items()))
+        is_ours = os.environ.get("SPARK_CONF_DIR") == str(OWN_CONF)
         try:
-            gateway = launch_gateway(conf, {"stdout": words, "stderr": words})
+            gateway = launch_gateway(conf, {"stdout": words, "stderr": words} if is_ours else {})
         except PySparkException as error:
             words.seek(0)
             said = words.read().decode("utf-8", "replace")

@@ -94,7 +94,7 @@ class MentionTable:
 
     @cached_property
     def targets(self) -> Targets:
-        """What names can lead to: every page, and every title that is linked."""
+        """The targets of names: every page, and every title that is linked."""
         return Targets(self.folder)
 
     def prefixes(self, text: str) -> list[str]:

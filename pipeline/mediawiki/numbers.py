@@ -18,7 +18,7 @@ _MOST_DIGITS = 60  # of a number that is grouped: no text has more
 
 
 class NumberFormat(NamedTuple):
-    """How a language writes numbers; `least` digits stand before the first mark of thousands."""
+    """The signs of a language's numbers; `least` digits stand before the first mark of thousands."""
 
     decimal: str = "."
     thousands: str = ","

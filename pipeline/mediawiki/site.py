@@ -62,7 +62,7 @@ class SiteInfo:
 
     @cached_property
     def is_wikimedia(self) -> bool:
-        """Whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
+        """Return whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
         return is_wikimedia(self.dbname)
 
     @cached_property

@@ -26,7 +26,7 @@ _READ_AS = {"shown": "span", "blocks": "div", "hidden": "indicator"}
 def read_rules(path: str) -> str:
     """The text of a file of rules. Raises: ValueError: there is none, or a field is not as it has to be."""
     try:
-        with open(path, encoding="utf-8") as stream:
+        with open(path, encoding="utf-8-sig") as stream:
             text = stream.read()
         tables = tomllib.loads(text)
     except (OSError, ValueError) as error:

@@ -35,7 +35,7 @@ class FileEntry:
 
 
 class Listed:
-    """What lists files."""
+    """A record that lists files."""
 
     files: tuple[FileEntry, ...]
 

@@ -86,7 +86,7 @@ class Step(luigi.Task):
 
     @property
     def where(self) -> str:
-        """Where a user finds what the step made."""
+        """The place where a user finds what the step made."""
         raise NotImplementedError
 
     def requires(self) -> dict[str, "Stage"]:

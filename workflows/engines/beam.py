@@ -20,11 +20,11 @@ class BeamStage(Stage):
     NEED: ClassVar[Need]
 
     def bytes_of(self, path: str) -> float:
-        """How large a file of the input is."""
+        """The size of a file of the input."""
         return storage.file_size(path) or 0
 
     def check_needs(self) -> None:
-        """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
+        """Check that Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
         if options := beam_options(self):
             logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
             from pipeline.jobs import beam

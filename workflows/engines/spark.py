@@ -34,7 +34,7 @@ _at_end = contextlib.ExitStack()  # of the session
 
 
 def check_spark(stage: Step) -> None:
-    """Whether Spark can start.
+    """Check that Spark can start.
 
     Java is here (a cluster's driver runs here, too), a cluster's master answers where one is named, and settings are
     the user's to make.

@@ -338,7 +338,7 @@ class Linking:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how a run is computed; what stages write does not depend on it."""
+    """The place and the means of the computation; what stages write does not depend on it."""
 
     processes: Any = option(
         AUTO,

@@ -85,7 +85,12 @@ class FineTune(FineTuningStage):
         # What the preset has anyway is no other fine-tuning.
         is_open = self._is_at_hub(self.given_weights())
         of_preset = {} if is_open else of_task(self.task)[self.preset_name()]
-        return {name: value for name, value in values.items() if value not in (AUTO, of_preset.get(name))}
+        changes = {name: value for name, value in values.items() if value not in (AUTO, of_preset.get(name))}
+        if (
+            "learning_rate" in changes and values["head_learning_rate"] != AUTO
+        ):  # which would change in proportion
+            changes["head_learning_rate"] = values["head_learning_rate"]
+        return changes
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.setting()

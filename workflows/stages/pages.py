@@ -107,7 +107,7 @@ class DumpReader(CorpusStage, beam.BeamStage):
         return {"wiki_rules": rules} if (rules := self.rules()) else {}
 
     def site(self) -> dict[str, Any]:
-        """What FetchDump says of the wiki, with the user's own rules."""
+        """The facts of FetchDump about the wiki, with the user's own rules."""
         return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
 
     def bytes_of(self, path: str) -> float:

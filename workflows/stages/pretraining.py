@@ -235,7 +235,7 @@ class ExportHuggingFace(TorchStage):
 
 
 def base_model_name(name: str) -> str:
-    """What the report calls a model or data: the last part of a folder, or the name at Hugging Face.
+    """The name of a model or of data in the report: the last part of a folder, or the name at Hugging Face.
 
     Where a folder lies on a machine is nobody's business.
     """

@@ -61,7 +61,7 @@ class TokenizedStage(CorpusStage):
         return "" if self.base_model == SCRATCH else self.base_model
 
     def _weights_parameter(self) -> str:
-        """Where the user gave the name of a model, as an error says it."""
+        """The field in which the user named a model, for errors."""
         return "pretraining.base_model"
 
     def tokenizer_requires(self) -> dict[str, Stage]:

@@ -167,7 +167,7 @@ class Cutter:
             self.cut(self.pop_until(kind).start, end, replacement, kind)
 
     def table(self, start: int, end: int, *, begins: bool) -> bool:
-        """Whether a table mark counts: it begins a line, behind blanks, comments or the marks of a list."""
+        """Return whether a table mark counts: it begins a line, behind blanks, comments or the marks of a list."""
         first, latest = start, len(self.regions)
         while True:
             before = self.text[max(0, first - _INDENT) : first]

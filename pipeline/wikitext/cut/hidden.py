@@ -22,7 +22,7 @@ def _is_hiding(attributes: str) -> bool:
 
 
 class Elements:
-    """Where the elements of a page end, found in one pass when the first of them is hidden."""
+    """The ends of a page's elements, found in one pass when the first of them is hidden."""
 
     def __init__(self, text: str) -> None:
         self.text = text

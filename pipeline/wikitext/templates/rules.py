@@ -21,7 +21,7 @@ from pipeline.mediawiki.numbers import ENGLISH, NumberFormat
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
 
 Rule = Callable[["Arguments"], str | None]
-"""What a template shows, as wikitext; None where its arguments do not say."""
+"""Gives the text that a template shows, as wikitext; None where its arguments do not say."""
 
 _BARS = re.compile(r"\[\[|\]\]|\|")
 _TOKEN = re.compile(r'\{(?=[\w"#])([^{}]*)\}|(<)|(>)|((?:[^{}<>]|\{(?![\w"#]))+)')
@@ -57,7 +57,7 @@ _Piece = str | _Alternatives | _Range | _Optional
 
 
 class Wiki(NamedTuple):
-    """What rules ask of a wiki: its language and name, names of languages by code and of months, and its numbers."""
+    """The facts of a wiki for rules: its language and name, names of languages by code and of months, and its numbers."""
 
     language: str
     name: str

@@ -166,7 +166,7 @@ def convert(arguments: Arguments, option: str = "") -> str | None:
 
 
 class _Shape:
-    """How a measure and its conversion are written: short " km", long " kilometres", joined "-kilometre"."""
+    """The form of a measure and its conversion: short " km", long " kilometres", joined "-kilometre"."""
 
     def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
         self.numbers = arguments.wiki.numbers

@@ -132,6 +132,9 @@ def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     for name in ("precision", "learning_rate", "head_learning_rate", "batch_size", "epochs"):
         said = FineTune(settings=changed(plain.settings, fine_tuning={name: of_preset[name]}))
         assert said.hash8 == plain.hash8, f"{name} is so in any case"
+    rates = {"learning_rate": 1e-3, "head_learning_rate": of_preset["head_learning_rate"]}
+    said = FineTune(settings=changed(plain.settings, fine_tuning=rates))
+    assert said.setting() == rates, "beside another rate the classifier's would change in proportion"
 
 
 @pytest.mark.parametrize(
