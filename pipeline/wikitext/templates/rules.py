@@ -57,7 +57,7 @@ _Piece = str | _Alternatives | _Range | _Optional
 
 
 class Wiki(NamedTuple):
-    """The facts of a wiki for rules: its language and name, names of languages by code and of months, and its numbers."""
+    """The facts of a wiki for rules: language, name, names of languages by code and of months, numbers."""
 
     language: str
     name: str

@@ -166,7 +166,7 @@ def convert(arguments: Arguments, option: str = "") -> str | None:
 
 
 class _Shape:
-    """The form of a measure and its conversion: short " km", long " kilometres", joined "-kilometre"."""
+    """The forms of a measure: short " km", long " kilometres", joined "-kilometre"."""
 
     def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
         self.numbers = arguments.wiki.numbers
