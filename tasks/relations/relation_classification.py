@@ -81,8 +81,9 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
     """
     if given and given not in labels:
         raise ValueError(f"negative label {given!r} is no label; the data have {', '.join(labels)}")
-    names = {name.replace("_", "").lower() for name in NEGATIVE_LABELS}
-    known = [given] if given else [label for label in labels if re.sub(r"[\W_]", "", label).lower() in names]
+    names = [name.replace("_", "").lower() for name in NEGATIVE_LABELS]
+    plain = {label: re.sub(r"[\W_]", "", label).lower() for label in labels}
+    known = [given] if given else [label for name in names for label in labels if plain[label] == name]
     if len(known) > 1:
         raise ValueError(f"both {' and '.join(known)} are labels; name the negative one (--negative-label)")
     return known[0] if known else None

@@ -164,7 +164,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (QUESTIONS, {"train.x": {"data": [[]]}}, "train.x: data[0] is []; wanted an object"),
     # columns
     (NER, {"train.x": "Ada B-PER\nmet\n"}, "train.x:2: 1 columns; expected 2 or more, the tag last"),
-    (NER, {"train.x": "New York\tB-LOC\nmet\tO\n"}, "train.x:2: 2 columns; the lines above have 3"),
+    (NER, {"train.x": "New York\tB-LOC\nmet O\n"}, "train.x:2: 2 columns; the lines above have 3"),
     (NER, {"train.x": "Ada NNP B-PER X\n"}, "train.x:1: tag 'X' is neither O nor B-, I-, E- or S-"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, "train.x:1: tag 'NNP' is neither O nor"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, "; --tag-column (of predictions --predicted-column) names another"),
