@@ -1,4 +1,4 @@
-"""The report of a real run in a real browser, opened from disk: drawn, searched, read, in both themes and on a phone.
+"""The report of a real run in a real browser, opened from disk: drawn, read, in both themes and on a phone.
 
 Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwright, which brings no browser along here.
 """
@@ -188,28 +188,6 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
     for text, ground in pairs:
         light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
-
-
-def test_entities_are_found_by_title_and_by_name(page: Any) -> None:
-    found = page.locator("#found > details")
-    page.locator("#query").fill("")
-    entities = data(page, "search")["entities"]
-    assert found.count() == min(10, len(entities))
-    page.locator("#query").fill("PÓRT sorr")
-    assert found.count() == 1
-    title, links, names, best = next(row for row in entities if row[0] == "Port Sorrel")
-    assert found.first.locator("summary").inner_text() == f"{title} {links} links, {names} names"
-    rows = [row.split("\t") for row in found.first.locator("tbody tr").all_inner_texts()]
-    assert [[name, int(count)] for name, count, *_ in rows] == [row[:2] for row in best]
-    assert float(rows[0][2].rstrip("%")) == round(100 * best[0][1] / best[0][2], 1)
-    assert page.locator("#count").inner_text() == "1 entity"
-    page.locator("#query").fill(NAME)
-    assert found.count() == 1, "by the name of a link"
-    assert NAME in found.first.locator("tbody").inner_text()
-    assert page.locator("#found script").count() == 0
-    page.locator("#query").fill("no such entity")
-    assert found.count() == 0
-    assert page.locator("#count").inner_text() == "nothing found"
 
 
 def test_pages_are_read_with_their_links(page: Any) -> None:
