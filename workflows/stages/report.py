@@ -16,7 +16,6 @@ from workflows.report.corpus import corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_latex, render_page, render_tables
-from workflows.report.sample_pages import sample_pages
 from workflows.run.tables import TABLES
 from workflows.run.values import Run
 from workflows.stages.experiments import FineTuneGrid
@@ -142,14 +141,12 @@ class Report(CorpusStage):
         return compare(self.grid().records(), used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
-        """The page: the figures, sample pages, linked texts, and times."""
+        """The page: the figures, linked texts, and times."""
         found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
-        sampled = ("ExtractPages", "ResolveRedirects", "BuildEntityVocab")
-        pages = sample_pages(*(found[name].folder for name in sampled)) if content["corpus"] else None
         others = {"linked": linked_texts(found), "settings": shown_settings(self.settings)}
-        return render_page(content, compared, runs=runs, speeds=speeds, pages=pages, **others)
+        return render_page(content, compared, runs=runs, speeds=speeds, **others)
 
 
 class RunExperiments(Step, luigi.WrapperTask):

@@ -19,7 +19,6 @@ from tests.support import report as report_for_tests
 from tests.support.stages import run_in_process, run_of
 from workflows import Report
 from workflows.report import corpus as corpus_view
-from workflows.report import sample_pages
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import render_page
@@ -58,7 +57,6 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
     (folder / "dump.xml").write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
-        patch.setattr(sample_pages, "BY_CHANCE", 100)
         corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
         tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
         made = Report(settings=run_of(folder / "work", corpus=corpus, **tables))
@@ -138,7 +136,6 @@ def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
         assert len(traces) == len(figures[name]["data"]) // len(choices), name
         assert min(traces) > 3, name
     page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    page.locator("#targets").check()
     assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
 
 
@@ -188,50 +185,6 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
     for text, ground in pairs:
         light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
-
-
-def test_pages_are_read_with_their_links(page: Any) -> None:
-    pages = data(page, "pages")
-    titles = page.locator("#page option").all_inner_texts()
-    assert len(titles) == len(pages["pages"]) == pages["of"] > 20
-    assert sum(TITLE in title for title in titles) == 1
-    page.locator("#page").select_option(index=next(at for at, title in enumerate(titles) if TITLE in title))
-    text = page.locator("#text")
-    assert text.locator("h4").all_inner_texts() == ["<i>History</i>"]
-    assert "The town of <b onclick=alert(3)>salt</b> lies near" in text.inner_text()
-    assert text.locator("b, i, script, img").count() == 0
-    marks = text.locator("mark")
-    shown = [
-        (mark.inner_text(), mark.get_attribute("class"), mark.get_attribute("data-target"))
-        for mark in marks.all()
-    ]
-    assert shown == [
-        (NAME, "known", "Port Sorrel"),
-        ("Gull Bay", "known", "Gull Bay"),
-        ("everybody", "missing", "No such place"),
-        ("the old town", "known", "Port Sorrel"),
-        ("salt bread", "known", "Salt bread"),
-    ]
-    assert page.locator("#extent").inner_text() == "2 of 2 paragraphs; 5 of 5 annotations"
-    marks.first.click()
-    assert page.locator("#target").inner_text() == f"{NAME} → Port Sorrel, an entity of the vocabulary"
-    page.locator("#targets").check()
-    assert "Port Sorrel" in marks.first.evaluate("(mark) => getComputedStyle(mark, '::after').content")
-
-
-def test_pages_are_leafed_through(page: Any) -> None:
-    previous, following, menu = (page.locator(f"#{name}") for name in ("previous", "next", "page"))
-    menu.select_option(index=0)
-    last = page.locator("#page option").count() - 1
-    assert previous.is_disabled()
-    first = page.locator("#text").inner_text()
-    following.click()
-    assert menu.input_value() == "1"
-    assert page.locator("#text").inner_text() != first
-    previous.click()
-    assert page.locator("#text").inner_text() == first
-    menu.select_option(index=last)
-    assert following.is_disabled()
 
 
 def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the figures, and shows sample pages and linked documents, from the JSON that stands in the page. Whatever
-// comes from the dump becomes a text node or an attribute, never markup.
+// Draws the figures, and shows linked documents, from the JSON that stands in the page. Whatever comes from the dump
+// becomes a text node or an attribute, never markup.
 
 const data = (name) => JSON.parse(document.getElementById(`data-${name}`).textContent);
 const count = (number) => number.toLocaleString("en");
@@ -71,7 +71,7 @@ function chooser(place, figure) {
   return () => menu.value;
 }
 
-/** Draws all figures, each when the page has nothing else to do, so that text and pages are there at once. */
+/** Draws all figures, each when the page has nothing else to do, so that text is there at once. */
 function drawFigures() {
   const figures = data("figures");
   const places = [...document.querySelectorAll("[data-figure]")];
@@ -110,42 +110,6 @@ function onMarks(text, point) {
   for (const event of ["pointerover", "click", "focusin"]) {
     text.addEventListener(event, ({ target }) => target.closest("mark") && point(target.closest("mark")));
   }
-}
-
-// Sample pages
-
-const MEANING = { known: "an entity of the vocabulary", page: "a page, not in the vocabulary", missing: "no page of the dump" };
-
-function preparePages() {
-  const { pages, targets } = data("pages");
-  const ids = ["page", "previous", "next", "targets", "extent", "text", "target"];
-  const [menu, previous, next, marked, extent, text, target] = ids.map((id) => document.getElementById(id));
-  const kind = ([, status, known]) => (known ? "known" : status === "page" || status === "redirect" ? "page" : "missing");
-  const piece = (part) => {
-    if (typeof part === "string") return part;
-    const found = targets[part[1]];
-    return element("mark", { class: kind(found), "data-target": found[0] }, part[0]);
-  };
-  const show = (page) => {
-    const links = page.text.flatMap(([, parts]) => parts).filter((part) => typeof part !== "string").length;
-    const cut = page.cut ? `, ${count(page.cut)} characters of the first left out` : "";
-    extent.textContent = `${count(page.shown)} of ${count(page.paragraphs)} paragraphs${cut}; ${count(links)} of ${count(page.links)} annotations`;
-    let section = "";
-    const parts = page.text.flatMap(([heading, pieces]) => {
-      const head = heading === section ? [] : [element("h4", { dir: "auto" }, heading)];
-      section = heading;
-      return [...head, element("p", { dir: "auto" }, ...pieces.map(piece))];
-    });
-    text.replaceChildren(...parts);
-    text.scrollTop = 0;
-    target.textContent = "";
-  };
-  const label = (page) => `${page.title}${page.by === "links" ? ` (${count(page.links)} links)` : ""}`;
-  leafThrough([menu, previous, next], pages, label, show);
-  marked.addEventListener("change", () => text.classList.toggle("targets", marked.checked));
-  onMarks(text, (mark) => {
-    target.replaceChildren(name(mark.textContent), " → ", name(mark.dataset.target), `, ${MEANING[mark.className]}`);
-  });
 }
 
 // Linked documents
@@ -203,6 +167,5 @@ function prepareLinked() {
   onMarks(text, (mark) => panel.replaceChildren(...mentionElements(mark.textContent, shown[mark.dataset.number])));
 }
 
-if (document.getElementById("page")) preparePages();
 if (document.getElementById("linked-document")) prepareLinked();
 drawFigures();
