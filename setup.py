@@ -21,8 +21,9 @@ setup(
         ]
     ),
     package_data={
-        "model.hf": ["card.toml"],
+        "model.hf": ["*.toml"],
         "model.presets": ["*.toml"],
+        "model.pretraining": ["*.toml"],
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
         "pipeline.sequences": ["data/*"],

@@ -1,6 +1,6 @@
 """Model folders of transformers and of LUKE's authors; `python -m model.hf` checks, exports and compares them.
 
-keys        names of parameters in this project and in transformers
+keys        names of parameters in this project and in transformers, by keys.toml
 original    the authors' release
 load        any folder to a model
 tokenizers  tokenizers' files

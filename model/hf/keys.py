@@ -1,8 +1,10 @@
 """Names of weights here and in transformers: one table, used in both directions, strictly."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,60 +12,18 @@ from torch import Tensor
 
 from model.luke.config import TRANSFORMERS_LACK, LukeConfig
 
-# A module (or single parameter) of ours, and what transformers calls it; {} is the number of a layer.
-ENCODER_KEYS = {
-    "word_embeddings.token": "embeddings.word_embeddings",
-    "word_embeddings.position": "embeddings.position_embeddings",
-    "word_embeddings.token_type": "embeddings.token_type_embeddings",
-    "word_embeddings.norm": "embeddings.LayerNorm",
-    "entity_embeddings.token": "entity_embeddings.entity_embeddings",
-    "entity_embeddings.projection": "entity_embeddings.entity_embedding_dense",
-    "entity_embeddings.position": "entity_embeddings.position_embeddings",
-    "entity_embeddings.token_type": "entity_embeddings.token_type_embeddings",
-    "entity_embeddings.norm": "entity_embeddings.LayerNorm",
-    "layers.{}.attention.query": "encoder.layer.{}.attention.self.query",
-    "layers.{}.attention.key": "encoder.layer.{}.attention.self.key",
-    "layers.{}.attention.value": "encoder.layer.{}.attention.self.value",
-    "layers.{}.attention.word_to_entity_query": "encoder.layer.{}.attention.self.w2e_query",
-    "layers.{}.attention.entity_to_word_query": "encoder.layer.{}.attention.self.e2w_query",
-    "layers.{}.attention.entity_to_entity_query": "encoder.layer.{}.attention.self.e2e_query",
-    "layers.{}.attention_output": "encoder.layer.{}.attention.output.dense",
-    "layers.{}.attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "layers.{}.intermediate": "encoder.layer.{}.intermediate.dense",
-    "layers.{}.output": "encoder.layer.{}.output.dense",
-    "layers.{}.output_norm": "encoder.layer.{}.output.LayerNorm",
-}
-HEAD_KEYS = {
-    "word_head.dense": "lm_head.dense",
-    "word_head.norm": "lm_head.layer_norm",
-    "word_head": "lm_head",
-    "entity_head.dense": "entity_predictions.transform.dense",
-    "entity_head.norm": "entity_predictions.transform.LayerNorm",
-    "entity_head": "entity_predictions",
-}
-# The head of BERT, in its own checkpoints and in those of a LUKE that started from BERT.
-BERT_HEAD_KEYS = {
-    "word_head.dense": "cls.predictions.transform.dense",
-    "word_head.norm": "cls.predictions.transform.LayerNorm",
-    "word_head": "cls.predictions",
-}
+TABLES: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("keys.toml").read_text(encoding="utf-8")
+)
+ENCODER_KEYS, HEAD_KEYS, BERT_HEAD_KEYS = (TABLES[name] for name in ("encoder", "heads", "bert_heads"))
 FINE_TUNED_PREFIXES = ("classifier.", "qa_outputs.")
 HEAD_PREFIXES = ("lm_head.", "entity_predictions.", "cls.", *FINE_TUNED_PREFIXES)
 OURS_TO_THEIRS = {**{f"luke.{ours}": f"luke.{theirs}" for ours, theirs in ENCODER_KEYS.items()}, **HEAD_KEYS}
 THEIRS_TO_OURS = {
     theirs: ours for table in (OURS_TO_THEIRS, BERT_HEAD_KEYS) for ours, theirs in table.items()
 }
-# Copies of other tensors in a checkpoint: theirs, and the key (theirs too) that it must equal.
-COPIES = {
-    "lm_head.decoder.weight": "luke.embeddings.word_embeddings.weight",
-    "lm_head.decoder.bias": "lm_head.bias",
-    "entity_predictions.decoder.weight": "luke.entity_embeddings.entity_embeddings.weight",
-}
-BERT_COPIES = {
-    "cls.predictions.decoder.weight": "luke.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
-ALL_COPIES = COPIES | BERT_COPIES
+COPIES = TABLES["copies"]
+ALL_COPIES = {**COPIES, **TABLES["bert_copies"]}
 # The pooler serves sentence classification only, as does the next-sentence head of BERT, and position ids are
 # a constant that old versions saved.
 WITHOUT_COUNTERPART = re.compile(

@@ -4,7 +4,7 @@ Sequences are taken out of packed tokens one after the other, and joined again.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,19 +22,20 @@ def attend(
     word_count: int,
     dropout: float,
 ) -> Tensor:
-    """Attention on (batch, heads, tokens, L), as `attend_by_products` has it.
+    """softmax(Q K^T / sqrt(L)) V on (batch, heads, tokens, L), its weights dropped with that probability.
 
-    The fused kernel has neither dropout nor values narrower than its queries: plain products are faster than what
-    takes its place. In bf16 its way back takes two to three times as long as theirs.
+    `for_words` are the queries that meet the first `word_count` keys, `for_entities` those that meet the
+    others (None: the same). The fused kernel has neither dropout nor values narrower than its queries: plain products
+    are faster than what takes its place. In bf16 its way back takes two to three times as long as theirs.
     """
     learns_in_bf16 = keys.dtype is torch.bfloat16 and keys.requires_grad
     if dropout > 0 or for_entities is not None or learns_in_bf16:
-        return attend_by_products(for_words, for_entities, keys, values, word_count, dropout)
+        with torch.autocast(keys.device.type, enabled=False):
+            return Products.apply(for_words, for_entities, keys, values, word_count, dropout)
     return functional.scaled_dot_product_attention(for_words, keys, values)
 
 
 def attend_in_turn(
-    form: Callable[..., Tensor],
     for_words: Tensor,
     for_entities: Tensor | None,
     keys: Tensor,
@@ -44,7 +45,7 @@ def attend_in_turn(
 ) -> Tensor:
     """One sequence after the other, (tokens, heads, L): no padding, and all stays in the cache.
 
-    `lengths` are the words and entities of each sequence; `form` computes one, as `attend` does.
+    `lengths` are the words and entities of each sequence.
     """
     sizes = [words + entities for words, entities in lengths]
     rows = zip(
@@ -55,25 +56,8 @@ def attend_in_turn(
         lengths,
         strict=True,
     )
-    attended = [form(*tensors, words, dropout) for *tensors, (words, _) in rows]
+    attended = [attend(*tensors, words, dropout) for *tensors, (words, _) in rows]
     return Joined.apply(sizes, *attended)
-
-
-def attend_by_products(
-    for_words: Tensor,
-    for_entities: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
-    word_count: int,
-    dropout: float,
-) -> Tensor:
-    """softmax(Q K^T / sqrt(L)) V on (batch, heads, tokens, L), its weights dropped with that probability.
-
-    `for_words` are the queries that meet the first `word_count` keys, `for_entities` those that meet the
-    others (None: the same).
-    """
-    with torch.autocast(keys.device.type, enabled=False):
-        return Products.apply(for_words, for_entities, keys, values, word_count, dropout)
 
 
 class Products(torch.autograd.Function):

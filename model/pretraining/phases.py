@@ -141,14 +141,13 @@ class PhaseTraining:
         self.saved_at = time.monotonic()
         meter = self.monitor.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
-        with self.bar(number, phase, first - start) as bar:
+        with self.bar(number, first) as bar:
 
             def on_step(step: int, values: dict[str, float]) -> None:
                 self.means.add(values)
                 meter.step(encoder_trains=encoder_trains)
                 losses = {name: values[name] for name in self.means.names}
-                left = meter.seconds_left(self.monitor.schedule.steps - step - 1)
-                bar.set_postfix_str(progress_text(losses, meter.figures(), left), refresh=False)
+                bar.set_postfix_str(progress_text(losses, meter.figures()), refresh=False)
                 bar.update()
                 self.finish_step(number, step + 1, end, values["learning_rate"], optimizer)
 
@@ -187,18 +186,19 @@ class PhaseTraining:
         """Matrix products in the recipe's precision."""
         return autocast(str(self.ranks.device), self.loader.recipe.precision)
 
-    def bar(self, number: int, phase: Phase, done: int) -> Any:
-        """The progress bar of a phase."""
+    def bar(self, number: int, done: int) -> Any:
+        """The progress bar of the whole run, in a phase."""
         from tqdm import tqdm
 
         is_off = not (self.progress and self.ranks.is_first)
         return tqdm(
-            total=phase.steps,
+            total=self.monitor.schedule.steps,
             initial=done,
             desc=f"pretraining, phase {number}",
             unit="step",
             disable=is_off,
-            bar_format="{desc} |{bar}| {n_fmt} of {total_fmt}{postfix}",
+            bar_format="{desc} |{bar}| {n_fmt} of {total_fmt}{postfix}, {remaining} left",
+            smoothing=0,  # the time left has evaluations and checkpoints in it
         )
 
     def with_totals(self, parts: list[MicroBatch]) -> list[MicroBatch]:

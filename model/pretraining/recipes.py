@@ -6,9 +6,11 @@ LukeConfig in SIZES. `model.pretraining.configuration` puts such a table over a 
 
 import difflib
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 from model.luke.config import MASKED_SHARE, LukeConfig, check_type
@@ -174,41 +176,7 @@ SIZES = (
 )
 STEPS_AND_RATES = ("phases", *COLUMNS)  # one value for each phase
 # What each value of a recipe is, for whoever gives it.
-HELP: Mapping[str, str] = {
-    "phases": "which of the preset's phases there are, by what each trains: new, all",
-    "steps": "steps of all phases together, shared among them as in the preset; or those of each",
-    "learning_rate": "peak learning rate",
-    "warmup_steps": "steps in which the learning rate rises",
-    "batch_size": "sequences of a step",
-    "micro_batch_size": "sequences that are computed at once",
-    "tokens_per_batch": "words and entities that are computed at once; 0: as micro_batch_size, or a GPU's memory, says",
-    "log_every": "steps between two lines of figures",
-    "checkpoint_every": "steps between two evaluations with a checkpoint",
-    "precision": "of matrix products: float32, bf16 or auto, bf16 where the device has it",
-    "gradient_checkpointing": "less memory for more work",
-    "compiled": "have torch compile the layers, but attention",
-    "weight_decay": "weight decay",
-    "betas": "the two decay rates of Adam",
-    "epsilon": "Adam's epsilon",
-    "masked_word_share": "share of the words that are masked; without entities 0 is 0.15",
-    "masked_entity_share": "share of the entities that are masked",
-    "predicts_unknown": "whether [UNK] entities are masked, too",
-    "min_entities": "known entities that a sequence needs, or it is left out",
-    "entity_start": "how entities begin: titles, as the words of these; random; auto: titles around a base model, "
-    "but random in profile paper",
-    "num_hidden_layers": "layers, without a base model",
-    "hidden_size": "width, without a base model; attention heads and the inner layer change in proportion",
-    "num_attention_heads": "attention heads, without a base model",
-    "intermediate_size": "width of the inner layer, without a base model",
-    "entity_emb_size": "width of the entity table",
-    "entity_head": "released: of the public checkpoints; paper: not to be exported",
-    "hidden_dropout_prob": "dropout of hidden states",
-    "attention_probs_dropout_prob": "dropout of attention",
-    "hidden_act": "activation, without a base model",
-    "max_position_embeddings": "rows of the position table, without a base model",
-    "layer_norm_eps": "epsilon of layer norms, without a base model",
-    "initializer_range": "standard deviation of first weights, without a base model",
-}
+HELP: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
 
 
 def check_names(values: Mapping[str, Any]) -> None:

@@ -6,10 +6,12 @@ import re
 import resource
 import sys
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from pathlib import Path
 
 import torch
 
@@ -17,20 +19,8 @@ from model.luke.config import LukeConfig
 from model.luke.flat import Shape
 
 WINDOW = 50  # steps that a rate is the mean of
-# Dense bf16 TFLOP/s with float32 sums, by the makers' data sheets, of devices with all these words in their names.
-PUBLISHED = {
-    "A10": 125,
-    "A100": 312,
-    "B200": 2250,
-    "H100 HBM3": 989,
-    "H100 NVL": 835,
-    "H100 PCIe": 756,
-    "H200": 989,
-    "H200 NVL": 835,
-    "L4": 121,
-    "L40S": 362,
-    "RTX 4090": 165,
-}
+# Dense TFLOP/s by the makers' data sheets.
+PUBLISHED = tomllib.loads(Path(__file__).with_name("peaks.toml").read_text(encoding="utf-8"))
 PARTS = {"MIG", "Laptop"}  # words in names of what is less than the device
 
 
@@ -162,7 +152,7 @@ def describe_device(device: torch.device) -> str:
 class Meter:
     """Rates over the last steps, on this rank; words a second are those of all `ranks`, which share evenly.
 
-    Evaluation and checkpoints (`aside`) counts for the time left, not for the rates.
+    Evaluation and checkpoints (`aside`) do not count for the rates.
     """
 
     def __init__(
@@ -172,9 +162,8 @@ class Meter:
         self.peaks = peaks
         self.ranks = ranks
         self.clock = clock
-        self.began = self.since = clock()
+        self.since = clock()
         self.work = Work()
-        self.steps = 0
         self.window: deque[tuple[float, Work, int]] = deque(maxlen=WINDOW)
         self.seconds_aside: dict[str, float] = {}
 
@@ -187,7 +176,6 @@ class Meter:
         now = self.clock()
         flops = training_flops(self.config, self.work, encoder_trains=encoder_trains)
         self.window.append((now - self.since, self.work, flops))
-        self.steps += 1
         self.since, self.work = now, Work()
 
     @contextmanager
@@ -214,26 +202,12 @@ class Meter:
             rates["share_of_published_peak"] = flops / self.peaks.published
         return rates | {f"seconds_of_{name}": value for name, value in self.seconds_aside.items()}
 
-    def seconds_left(self, steps: int) -> float:
-        """The seconds that the remaining steps will take, with evaluations and checkpoints."""
-        return steps * (self.clock() - self.began) / max(1, self.steps)
 
-
-def progress_text(losses: Mapping[str, float], figures: Mapping[str, float], seconds_left: float) -> str:
-    """The text beside the progress bar: losses by name, speed, shares of the peaks and time left."""
+def progress_text(losses: Mapping[str, float], figures: Mapping[str, float]) -> str:
+    """The text beside the progress bar: losses by name, speed and shares of the peaks."""
     parts = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in losses.items()]
     parts.append(f"{figures['words_per_second']:,.0f} words/s")
     for name in ("measured", "published"):
         if (share := figures.get(f"share_of_{name}_peak")) is not None:
             parts.append(f"{share:.0%} of the {name} peak")
-    return ", ".join([*parts, f"{duration(seconds_left)} left"])
-
-
-def duration(seconds: float) -> str:
-    """Seconds as 4:05, 3:04:05 or 2 d 03:04."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours:02}:{minutes:02}"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return ", ".join(parts)

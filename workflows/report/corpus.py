@@ -6,7 +6,7 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from operator import add
 from typing import Any
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from pipeline import storage
 from workflows.base.stage import Stage
-from workflows.report.sample_pages import sample_pages
 
 TOP_ENTITIES = 25
 CURVE_POINTS = 2000
@@ -24,8 +23,6 @@ BARS = 60
 EXTREMES = 12
 MIN_OCCURRENCES = 50  # of fewer a link probability is chance
 TARGETS = 3
-NAMES_OF_ENTITY = 12
-SEARCHED_ENTITIES = 3000
 COSTLIEST_TEMPLATES = 25
 
 # Which names are shown: the column that decides, and which end of it. Ties go to the more frequent name, then to
@@ -61,18 +58,6 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
         "min_occurrences": MIN_OCCURRENCES,
         "extremes": name_extremes(mentions.folder),
         "sequences": sequence_rows(sequences.folder) if sequences else [],
-    }
-
-
-def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
-    """The views of the corpus that the page alone has: sample pages, and names to search."""
-    extracted, titles, vocab, mentions = (
-        stages[name].folder
-        for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
-    )
-    return {
-        "pages": sample_pages(extracted, titles, vocab),
-        "search": searched_entities(ranked_entities(vocab), mentions),
     }
 
 
@@ -185,62 +170,10 @@ def _commonest(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dict[str, Any]]:
-    """The names that most often link to each of the entities.
-
-    Args:
-        folder: of the stage BuildMentionTable.
-        entity_ids: those wanted; one that nothing links to is not in the result.
-
-    Returns:
-        By id the number of all its `names`, and the `best`: [name, links to the entity, all its links, link
-        probability], the most linking first, ties by name.
-    """
-    wanted = pa.array(sorted(entity_ids), pa.int32())
-    found: dict[int, dict[str, Any]] = {}
-    for batch in _candidate_batches(folder):
-        candidates = batch.column("candidates")
-        entities = pc.struct_field(candidates.flatten(), "entity_id")
-        chosen = pc.indices_nonzero(pc.is_in(entities, value_set=wanted))
-        rows = pc.take(pc.list_parent_indices(candidates), chosen)
-        counts = pc.struct_field(candidates.flatten(), "link_count")
-        columns = [pc.take(column, chosen) for column in (entities, counts)]
-        columns += [
-            pc.take(batch.column(name), rows) for name in ("mention", "total_links", "link_probability")
-        ]
-        for number, links, name, total, probability in zip(*map(pa.Array.to_pylist, columns), strict=True):
-            entity = found.setdefault(number, {"names": 0, "best": []})
-            entity["names"] += 1
-            entity["best"].append([name, links, total, probability])
-            if len(entity["best"]) >= 8 * NAMES_OF_ENTITY:
-                _keep_best(entity["best"])
-    for entity in found.values():
-        _keep_best(entity["best"])
-    return found
-
-
-def _keep_best(names: list[list[Any]]) -> None:
-    names.sort(key=lambda row: (-row[1], row[0]))
-    del names[NAMES_OF_ENTITY:]
-
-
 def _candidate_batches(folder: str) -> Iterator[pa.RecordBatch]:
     from pipeline.lookup.mentions import CANDIDATES
 
     yield from storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
-
-
-def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]:
-    """The most linked entities with their names, for the page's search: [title, links, names, best names]."""
-    top = ranked[:SEARCHED_ENTITIES]
-    names = names_of_entities(mentions, [number for _, number, _ in top])
-    nothing: dict[str, Any] = {"names": 0, "best": []}
-    rows = []
-    for count, number, title in top:
-        entity = names.get(number, nothing)
-        best = [[*others, round(probability, 4)] for *others, probability in entity["best"]]
-        rows.append([title, count, entity["names"], best])
-    return {"of": len(ranked), "entities": rows}
 
 
 # Sequences

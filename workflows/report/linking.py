@@ -15,7 +15,6 @@ from tasks.io.records import Record
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 from workflows.base.stage import Stage
-from workflows.report.sample_pages import pieces
 from workflows.report.training_curves import read_lines
 
 if TYPE_CHECKING:
@@ -141,15 +140,24 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     inside = [place for place in places if place[1] <= size]
     kept = without_overlaps(inside, preferred=links)
     mentions = [shown_mention(links.get(place), golds.get(place), resolve) for place in kept]
-    spans = [{"start": start, "end": end, "target": number} for number, (start, end) in enumerate(kept)]
     return {
         "set": gold["set"],
         "id": gold["id"],
-        "text": [part if part[1:] else part[0] for part in pieces(gold["text"][:size], spans)],
+        "text": pieces(gold["text"][:size], kept),
         "mentions": mentions,
         "left_out": len(inside) - len(kept),
         "cut": len(gold["text"]) - size,
     }
+
+
+def pieces(text: str, places: Sequence[Place]) -> list[str | list[Any]]:
+    """A text cut at places in it: text, or [text, number of the place]."""
+    parts: list[str | list[Any]] = []
+    at = 0
+    for number, (start, end) in enumerate(places):
+        parts += [text[at:start], [text[start:end], number]]
+        at = end
+    return list(filter(None, [*parts, text[at:]]))
 
 
 def without_overlaps(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:

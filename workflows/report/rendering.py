@@ -1,8 +1,8 @@
 """The report as a page, as Markdown and as LaTeX; what comes from outside is only text in each of them.
 
 The page is one file that asks for nothing. Its policy (CSP) forbids every request, and every script but its own two,
-known by their hashes: nothing in a title could run even if it became markup. What the scripts show (figures, sample
-pages, names) is in the page as JSON and becomes text nodes.
+known by their hashes: nothing in a title could run even if it became markup. What the scripts show (figures and
+linked texts) is in the page as JSON and becomes text nodes.
 """
 
 import base64
@@ -96,8 +96,6 @@ def render_page(
     content: Mapping[str, Any],
     compared: Compared,
     *,
-    pages: Mapping[str, Any] | None = None,
-    search: Mapping[str, Any] | None = None,
     linked: Mapping[str, Any] | None = None,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
@@ -108,8 +106,6 @@ def render_page(
     Args:
         content: the report's figures, as in `results.json`.
         compared: the paper's tables with ours beside them.
-        pages: sample pages with their annotations.
-        search: the most linked entities with their names.
         linked: documents with their links.
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
@@ -124,12 +120,10 @@ def render_page(
     scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
     html = environment(autoescape=True)
     html.filters |= {"duration": duration, "json": readable_json}
-    embedded = {"figures": figures, "pages": pages, "search": search, "linked": linked}
+    embedded = {"figures": figures, "linked": linked}
     return html.get_template("report.html").render(
         {**content, "compared": compared},
         figures=figures,
-        pages=pages,
-        search=search,
         linked=linked,
         runs=runs or {},
         speeds=speeds or {},

@@ -15,7 +15,7 @@ from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import RUN_RECORD, Result, Stage, digests
-from workflows.engines import devices, hub, spark
+from workflows.engines import hub, spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
@@ -47,7 +47,9 @@ class TorchStage(TokenizedStage):
 
     def device(self) -> str:
         """The torch device of the work. Raises: ValueError where this machine has none such."""
-        return devices.torch_device(self.settings.machine.device)
+        from model.training.loop import resolve_device
+
+        return str(resolve_device(self.settings.machine.device))
 
     def run(self) -> None:
         spark.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)

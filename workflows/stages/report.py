@@ -12,7 +12,7 @@ from model.pretraining.configuration import values_text
 from pipeline import storage
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
-from workflows.report.corpus import corpus_browser, corpus_figures
+from workflows.report.corpus import corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_latex, render_page, render_tables
@@ -141,13 +141,12 @@ class Report(CorpusStage):
         return compare(self.grid().records(), used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
-        """The page: the figures, what to read and search in the corpus, linked texts, and times."""
+        """The page: the figures, linked texts, and times."""
         found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
-        corpus = corpus_browser(found) if content["corpus"] else {}
         others = {"linked": linked_texts(found), "settings": shown_settings(self.settings)}
-        return render_page(content, compared, runs=runs, speeds=speeds, **corpus, **others)
+        return render_page(content, compared, runs=runs, speeds=speeds, **others)
 
 
 class RunExperiments(Step, luigi.WrapperTask):

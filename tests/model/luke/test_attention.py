@@ -1,4 +1,4 @@
-"""Entity-aware attention: the products and the fused form against the paper's equation, and dropout."""
+"""Entity-aware attention: against the paper's equation, and dropout."""
 
 import math
 from dataclasses import replace
@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from model.kernels import attention as forms
-from model.kernels.attention_cpu import attend, attend_by_products, dropout_noise
+from model.kernels.attention_cpu import Products, attend, dropout_noise
 from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
 from tests.support.attention_kernels import kernel_of
@@ -53,15 +52,6 @@ def literal_attention(attention: EntityAwareAttention, states: Tensor) -> Tensor
     return output
 
 
-@pytest.fixture(params=["products", "fused"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How CPUs compute it, and how other devices do."""
-    if request.param == "fused":
-        monkeypatch.setattr(forms, "PLAIN_DEVICES", ())
-    return request.param
-
-
-@pytest.mark.usefixtures("form")
 def test_attention_equals_the_paper_s_equation_in_value_and_gradient() -> None:
     attention = make_attention().double()
     states = make_states()
@@ -81,7 +71,6 @@ def test_attention_equals_the_paper_s_equation_in_value_and_gradient() -> None:
     assert all(gradient.abs().max() > 0 for name, gradient in results[0][2].items() if name != "key.bias")
 
 
-@pytest.mark.usefixtures("form")
 def test_equal_matrices_are_the_original_attention() -> None:
     attention = make_attention()
     original = SelfAttention(TINY).eval()
@@ -107,7 +96,7 @@ def dropped_weights(dropout: float, seed: int = 0) -> Tensor:
     """Weights of 40 equal keys after dropout: values of the identity let them through."""
     torch.manual_seed(seed)
     zeros = torch.zeros(2, 3, 40, 40, dtype=torch.float64)
-    return attend_by_products(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, dropout)
+    return attend(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, dropout)
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.25])
@@ -139,7 +128,7 @@ def test_gradients_of_the_products(with_entities: bool, dropout: float) -> None:
     def function(for_words: Tensor, for_entities: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         torch.manual_seed(1)
         entities = for_entities if with_entities else None
-        return attend_by_products(for_words, entities, keys, values, 3, dropout)
+        return Products.apply(for_words, entities, keys, values, 3, dropout)
 
     assert torch.autograd.gradcheck(function, inputs)
 

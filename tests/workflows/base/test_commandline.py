@@ -87,7 +87,7 @@ def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU")
 def test_a_missing_device(tmp_path: Path) -> None:
     message = one_line(run_forked("Pretrain", "--dump", DUMP, "--device", "cuda:3", cwd=tmp_path))
-    assert "--device cuda:3: torch finds 0 CUDA devices here; pass cpu or auto" in message
+    assert "device 'cuda:3' is not there (0 GPUs found); use cpu or auto" in message
 
 
 def test_a_work_directory_that_cannot_be_written(tmp_path: Path) -> None:

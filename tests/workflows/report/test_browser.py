@@ -1,4 +1,4 @@
-"""The report of a real run in a real browser, opened from disk: drawn, searched, read, in both themes and on a phone.
+"""The report of a real run in a real browser, opened from disk: drawn, read, in both themes and on a phone.
 
 Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwright, which brings no browser along here.
 """
@@ -19,7 +19,6 @@ from tests.support import report as report_for_tests
 from tests.support.stages import run_in_process, run_of
 from workflows import Report
 from workflows.report import corpus as corpus_view
-from workflows.report import sample_pages
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import render_page
@@ -58,7 +57,6 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
     (folder / "dump.xml").write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
-        patch.setattr(sample_pages, "BY_CHANCE", 100)
         corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
         tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
         made = Report(settings=run_of(folder / "work", corpus=corpus, **tables))
@@ -138,7 +136,6 @@ def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
         assert len(traces) == len(figures[name]["data"]) // len(choices), name
         assert min(traces) > 3, name
     page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    page.locator("#targets").check()
     assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
 
 
@@ -188,72 +185,6 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
     for text, ground in pairs:
         light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
-
-
-def test_entities_are_found_by_title_and_by_name(page: Any) -> None:
-    found = page.locator("#found > details")
-    page.locator("#query").fill("")
-    entities = data(page, "search")["entities"]
-    assert found.count() == min(10, len(entities))
-    page.locator("#query").fill("PÓRT sorr")
-    assert found.count() == 1
-    title, links, names, best = next(row for row in entities if row[0] == "Port Sorrel")
-    assert found.first.locator("summary").inner_text() == f"{title} {links} links, {names} names"
-    rows = [row.split("\t") for row in found.first.locator("tbody tr").all_inner_texts()]
-    assert [[name, int(count)] for name, count, *_ in rows] == [row[:2] for row in best]
-    assert float(rows[0][2].rstrip("%")) == round(100 * best[0][1] / best[0][2], 1)
-    assert page.locator("#count").inner_text() == "1 entity"
-    page.locator("#query").fill(NAME)
-    assert found.count() == 1, "by the name of a link"
-    assert NAME in found.first.locator("tbody").inner_text()
-    assert page.locator("#found script").count() == 0
-    page.locator("#query").fill("no such entity")
-    assert found.count() == 0
-    assert page.locator("#count").inner_text() == "nothing found"
-
-
-def test_pages_are_read_with_their_links(page: Any) -> None:
-    pages = data(page, "pages")
-    titles = page.locator("#page option").all_inner_texts()
-    assert len(titles) == len(pages["pages"]) == pages["of"] > 20
-    assert sum(TITLE in title for title in titles) == 1
-    page.locator("#page").select_option(index=next(at for at, title in enumerate(titles) if TITLE in title))
-    text = page.locator("#text")
-    assert text.locator("h4").all_inner_texts() == ["<i>History</i>"]
-    assert "The town of <b onclick=alert(3)>salt</b> lies near" in text.inner_text()
-    assert text.locator("b, i, script, img").count() == 0
-    marks = text.locator("mark")
-    shown = [
-        (mark.inner_text(), mark.get_attribute("class"), mark.get_attribute("data-target"))
-        for mark in marks.all()
-    ]
-    assert shown == [
-        (NAME, "known", "Port Sorrel"),
-        ("Gull Bay", "known", "Gull Bay"),
-        ("everybody", "missing", "No such place"),
-        ("the old town", "known", "Port Sorrel"),
-        ("salt bread", "known", "Salt bread"),
-    ]
-    assert page.locator("#extent").inner_text() == "2 of 2 paragraphs; 5 of 5 annotations"
-    marks.first.click()
-    assert page.locator("#target").inner_text() == f"{NAME} → Port Sorrel, an entity of the vocabulary"
-    page.locator("#targets").check()
-    assert "Port Sorrel" in marks.first.evaluate("(mark) => getComputedStyle(mark, '::after').content")
-
-
-def test_pages_are_leafed_through(page: Any) -> None:
-    previous, following, menu = (page.locator(f"#{name}") for name in ("previous", "next", "page"))
-    menu.select_option(index=0)
-    last = page.locator("#page option").count() - 1
-    assert previous.is_disabled()
-    first = page.locator("#text").inner_text()
-    following.click()
-    assert menu.input_value() == "1"
-    assert page.locator("#text").inner_text() != first
-    previous.click()
-    assert page.locator("#text").inner_text() == first
-    menu.select_option(index=last)
-    assert following.is_disabled()
 
 
 def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Path) -> None:

@@ -27,9 +27,7 @@ from workflows.report.corpus import (
     histogram,
     lost_text,
     name_extremes,
-    names_of_entities,
     ranked_entities,
-    searched_entities,
     sequence_rows,
 )
 
@@ -86,40 +84,6 @@ def test_the_ends_of_the_mention_table(
     assert len(often) == {1: len(names), 10**6: 0}.get(least, len(often))
 
 
-@pytest.mark.parametrize("most", [1, 2, 12])
-def test_the_names_of_entities(table: tuple[str, Table], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "NAMES_OF_ENTITY", most)
-    folder, made = table
-    wanted = set(range(3, len(made.vocab), 2))
-    found = names_of_entities(folder, wanted)
-    assert set(found) == wanted
-    for number in wanted:
-        rows = [row for row in made.mentions if row["entity_id"] == number]
-        rows.sort(key=lambda row: (-row["link_count"], row["mention"]))
-        assert found[number]["names"] == len(rows)
-        assert found[number]["best"] == [
-            [row["mention"], row["link_count"], row["total_links"], row["link_probability"]]
-            for row in rows[:most]
-        ]
-    assert max(entity["names"] for entity in found.values()) > 1
-
-
-def test_entities_of_many_names_keep_the_best(tmp_path: Path) -> None:
-    texts = [f"n{number:03d}" for number in range(300)]
-    text = " ".join(name for number, name in enumerate(texts) for _ in range(1 + number % 7))
-    links = []
-    at = 0
-    for word in text.split():
-        links.append({"start": at, "end": at + len(word), "target": "X"})
-        at += len(word) + 1
-    pages = Pages([{"page_id": 1, "title": "X", "is_disambiguation": False}], [], [[]])
-    pages.blocks[0].append({"page_id": 1, "text": text, "links": links})
-    write_mentions(tmp_path, pages)
-    entity = names_of_entities(str(tmp_path), [3])[3]
-    assert entity["names"] == 300
-    assert [name for name, *_ in entity["best"]] == [f"n{number:03d}" for number in range(6, 90, 7)]
-
-
 def write_vocab(folder: Path, entities: Sequence[tuple[str, int]]) -> str:
     specials = [("[PAD]", 0), ("[UNK]", 0), ("[MASK]", 0)]
     titles, counts = zip(*[*specials, *entities], strict=True)
@@ -148,30 +112,12 @@ def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) 
     assert all(count == 10_001 - rank for rank, count, _ in points)
 
 
-def test_what_is_searched(table: tuple[str, Table], tmp_path: Path) -> None:
-    folder, made = table
-    vocab = write_vocab(
-        tmp_path, [*zip(made.vocab.titles[3:], made.vocab.link_counts[3:], strict=True), ("Nobody", 0)]
-    )
-    found = searched_entities(ranked_entities(vocab), folder)
-    assert found["of"] == len(found["entities"]) == len(made.vocab) - 3 + 1
-    assert found["entities"][-1] == ["Nobody", 0, 0, []]
-    for title, count, names, best in found["entities"]:
-        rows = [row for row in made.mentions if row["title"] == title]
-        assert count == sum(row["link_count"] for row in rows)
-        assert names == len(rows)
-        assert {name for name, *_ in best} <= {row["mention"] for row in rows}
-        assert len(best) == min(12, names)
-
-
 def test_a_corpus_without_links(tmp_path: Path) -> None:
     page = {"page_id": 1, "title": HOSTILE, "is_disambiguation": False}
     write_mentions(tmp_path, Pages([page], [], [[{"page_id": 1, "text": "Alone.", "links": []}]]))
     assert name_extremes(str(tmp_path)) == {ranking: [] for ranking in corpus.RANKINGS}
-    assert names_of_entities(str(tmp_path), [3]) == {}
     ranked = ranked_entities(write_vocab(tmp_path, []))
     assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": [], "rank_frequency": []}
-    assert searched_entities(ranked, str(tmp_path)) == {"of": 0, "entities": []}
 
 
 def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int, int, str]]]) -> str:

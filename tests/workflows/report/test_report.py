@@ -28,13 +28,6 @@ from workflows.run.tables import TASKS
 from workflows.stages.report import shown_settings
 from workflows.stages.task_stage import EXAMPLES
 
-PAGES = {
-    "of": 3,
-    "characters": 8000,
-    "targets": [[HOSTILE, "page", True]],
-    "pages": [{"title": HOSTILE, "by": "chance", "links": 1, "paragraphs": 1, "shown": 1, "cut": 0}],
-}
-PAGES["pages"][0]["text"] = [[HOSTILE, [HOSTILE, [HOSTILE, 0]]]]  # type: ignore[index]
 LINKED_GOLD = linked.gold(HOSTILE, f"In {HOSTILE}.", {HOSTILE: HOSTILE})
 LINKED_ANSWER = linked.answer(LINKED_GOLD, {HOSTILE: [(HOSTILE, 0.5), ("Rome", 0.25)]})
 LINKED = {
@@ -42,7 +35,6 @@ LINKED = {
     "characters": 4000,
     "documents": [shown_document(LINKED_GOLD, LINKED_ANSWER, lambda mention: mention.title)],
 }
-SEARCH = {"of": 1, "entities": [[HOSTILE, 5, 1, [[HOSTILE, 5, 6, 0.5]]]]}
 RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
 RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}
 START = {
@@ -98,8 +90,6 @@ def whole(content: dict[str, Any]) -> str:
     return render_page(
         content,
         compare(content["cells"]),
-        pages=PAGES,
-        search=SEARCH,
         linked=LINKED,
         runs={"pages-1": RUN},
         speeds={"Pretrain": SPEED},
@@ -118,12 +108,10 @@ def tables(content: dict[str, Any]) -> str:
 
 def test_titles_stay_text(content: dict[str, Any]) -> None:
     page, markdown = Page(whole(content)), tables(content)
-    assert len(page.all("script")) == 6, "figures, pages, search, linked; plotly and the page's own"
-    assert [script.get("id") for script in page.all("script")][4:] == [None, None]
+    assert len(page.all("script")) == 4, "figures, linked; plotly and the page's own"
+    assert [script.get("id") for script in page.all("script")][-2:] == [None, None]
     assert page.text.count("<script>alert(1)") >= 13 + 4, "each place, and those of the results"
     assert not {"onclick", "onerror"} & {name for _, attributes in page.elements for name in attributes}
-    assert page.data("pages") == PAGES
-    assert page.data("search") == SEARCH
     assert page.data("linked") == LINKED
     assert page.text.count(linked.HOSTILE) == 13, "four methods in three tables, and once in words"
     assert not page.all("img")
@@ -159,7 +147,7 @@ def test_a_page_asks_for_nothing(content: dict[str, Any]) -> None:
     rules = dict(rule.strip().split(" ", 1) for rule in str(policy["content"]).split(";"))
     assert rules["default-src"] == "'none'"
     hashes = [
-        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[4:]
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[-2:]
     ]
     assert rules["script-src"].split() == [f"'sha256-{each}'" for each in hashes]
 

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the figures, and shows names, sample pages and linked documents, from the JSON that stands in the page. Whatever
-// comes from the dump becomes a text node or an attribute, never markup.
+// Draws the figures, and shows linked documents, from the JSON that stands in the page. Whatever comes from the dump
+// becomes a text node or an attribute, never markup.
 
 const data = (name) => JSON.parse(document.getElementById(`data-${name}`).textContent);
 const count = (number) => number.toLocaleString("en");
@@ -71,7 +71,7 @@ function chooser(place, figure) {
   return () => menu.value;
 }
 
-/** Draws all figures, each when the page has nothing else to do, so that text, search and pages are there at once. */
+/** Draws all figures, each when the page has nothing else to do, so that text is there at once. */
 function drawFigures() {
   const figures = data("figures");
   const places = [...document.querySelectorAll("[data-figure]")];
@@ -86,53 +86,6 @@ function drawFigures() {
   later(drawNext);
   // Those that wait are drawn in the colours of their time.
   dark.addEventListener("change", () => places.filter((place) => !waiting.includes(place)).forEach(draw));
-}
-
-// Search
-
-const FOUND = 10; // entities shown at once
-
-/** Without case and accents, as people type. */
-const folded = (text) => text.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "");
-
-/** How well an entity fits a query: 0 best, Infinity not at all. */
-function fit(entity, query) {
-  if (entity.title === query) return 0;
-  if (entity.title.startsWith(query)) return 1;
-  if (entity.names.includes(query)) return 2;
-  if (entity.title.includes(query)) return 3;
-  return entity.names.some((each) => each.includes(query)) ? 4 : Infinity;
-}
-
-function entityElement([title, links, total, names], open) {
-  const head = ["name", "links", "commonness", "link probability"];
-  const rows = names.map(([text, toEntity, all, probability]) => element(
-    "tr", {}, element("td", {}, name(text)),
-    ...[count(toEntity), percent(toEntity / all), probability.toFixed(4)].map((cell) => element("td", { class: "number" }, cell)),
-  ));
-  const titles = head.map((cell, column) => element("th", column ? { class: "number" } : {}, cell));
-  const table = element("table", {}, element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...rows));
-  const rest = total > names.length ? [element("p", { class: "quiet" }, `The first ${names.length} of ${count(total)} names.`)] : [];
-  const many = total === 1 ? "1 name" : `${count(total)} names`;
-  const summary = element("summary", {}, name(title), element("span", { class: "hit" }, ` ${count(links)} links, ${many}`));
-  return element("details", open ? { open: "" } : {}, summary, element("div", { class: "wide" }, table), ...rest);
-}
-
-function prepareSearch() {
-  const { entities } = data("search");
-  const index = entities.map((row) => ({ row, title: folded(row[0]), names: row[3].map(([text]) => folded(text)) }));
-  const [box, status, list] = ["query", "count", "found"].map((id) => document.getElementById(id));
-  const search = () => {
-    const query = folded(box.value.trim());
-    const fits = index.map((entity) => [query ? fit(entity, query) : 0, entity.row]).filter(([rank]) => rank < Infinity);
-    fits.sort((one, other) => one[0] - other[0]); // stable: equal fits stay in the order of their links
-    const shown = fits.slice(0, FOUND);
-    const first = shown.length < fits.length ? `the first ${shown.length} of ` : "";
-    status.textContent = fits.length ? `${first}${count(fits.length)} ${fits.length === 1 ? "entity" : "entities"}` : "nothing found";
-    list.replaceChildren(...shown.map(([, row], number) => entityElement(row, query && number === 0)));
-  };
-  box.addEventListener("input", search);
-  search();
 }
 
 // Texts to read
@@ -157,42 +110,6 @@ function onMarks(text, point) {
   for (const event of ["pointerover", "click", "focusin"]) {
     text.addEventListener(event, ({ target }) => target.closest("mark") && point(target.closest("mark")));
   }
-}
-
-// Sample pages
-
-const MEANING = { known: "an entity of the vocabulary", page: "a page, not in the vocabulary", missing: "no page of the dump" };
-
-function preparePages() {
-  const { pages, targets } = data("pages");
-  const ids = ["page", "previous", "next", "targets", "extent", "text", "target"];
-  const [menu, previous, next, marked, extent, text, target] = ids.map((id) => document.getElementById(id));
-  const kind = ([, status, known]) => (known ? "known" : status === "page" || status === "redirect" ? "page" : "missing");
-  const piece = (part) => {
-    if (typeof part === "string") return part;
-    const found = targets[part[1]];
-    return element("mark", { class: kind(found), "data-target": found[0] }, part[0]);
-  };
-  const show = (page) => {
-    const links = page.text.flatMap(([, parts]) => parts).filter((part) => typeof part !== "string").length;
-    const cut = page.cut ? `, ${count(page.cut)} characters of the first left out` : "";
-    extent.textContent = `${count(page.shown)} of ${count(page.paragraphs)} paragraphs${cut}; ${count(links)} of ${count(page.links)} annotations`;
-    let section = "";
-    const parts = page.text.flatMap(([heading, pieces]) => {
-      const head = heading === section ? [] : [element("h4", { dir: "auto" }, heading)];
-      section = heading;
-      return [...head, element("p", { dir: "auto" }, ...pieces.map(piece))];
-    });
-    text.replaceChildren(...parts);
-    text.scrollTop = 0;
-    target.textContent = "";
-  };
-  const label = (page) => `${page.title}${page.by === "links" ? ` (${count(page.links)} links)` : ""}`;
-  leafThrough([menu, previous, next], pages, label, show);
-  marked.addEventListener("change", () => text.classList.toggle("targets", marked.checked));
-  onMarks(text, (mark) => {
-    target.replaceChildren(name(mark.textContent), " → ", name(mark.dataset.target), `, ${MEANING[mark.className]}`);
-  });
 }
 
 // Linked documents
@@ -250,7 +167,5 @@ function prepareLinked() {
   onMarks(text, (mark) => panel.replaceChildren(...mentionElements(mark.textContent, shown[mark.dataset.number])));
 }
 
-if (document.getElementById("query")) prepareSearch();
-if (document.getElementById("page")) preparePages();
 if (document.getElementById("linked-document")) prepareLinked();
 drawFigures();
