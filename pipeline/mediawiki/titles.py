@@ -25,6 +25,7 @@ _ILLEGAL = re.compile(
     r"|(?:\A|/)\.{1,2}(?:/|\Z)"
 )
 _MAX_BYTES = 255
+_MOST_COMPOSED = 1000  # characters; a longer title is invalid, and marks take the square of their number
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 
 
@@ -38,7 +39,7 @@ def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
     """
     text = unquote(raw, errors="replace") if "%" in raw else raw
     text = decode_references(text)
-    if not text.isascii():
+    if not text.isascii() and len(text) <= _MOST_COMPOSED:
         text = unicodedata.normalize("NFC", text)
     text = BLANKS.sub(" ", _UNSEEN.sub("", text)).strip(" ")
     if text.startswith(":"):
