@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
 from pipeline.mediawiki.languages import (
+    DISAMBIGUATION_SWITCHES,
     DISAMBIGUATION_TEMPLATES,
     OWN_DISAMBIGUATION_TEMPLATES,
     REDIRECT_WORDS,
@@ -91,10 +92,10 @@ def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
 
 
 def is_disambiguation(text: str, site: SiteInfo) -> bool:
-    """Return whether a page calls a disambiguation template of any language, or has the ``__DISAMBIG__`` switch."""
+    """Return whether a page calls a disambiguation template or has the switch ``__DISAMBIG__``, of any language."""
     before, *comments = text.split("<!--")
     visible = before + "".join(comment.partition("-->")[2] for comment in comments)
-    if "__DISAMBIG__" in visible:
+    if "__" in visible and any(map(visible.__contains__, DISAMBIGUATION_SWITCHES)):
         return True
     return any(_names_disambiguation(name, site) for name in set(_TEMPLATE_NAME.findall(visible)))
 

@@ -123,6 +123,7 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("<poem>\na\n:b\n</poem>c", ["a", "b", "c"], []),
     ("a <section begin=x/>b<br clear=all>c", ["a b", "c"], []),
     ("the __FILE__ macro __notoc__", ["the __FILE__ macro"], []),
+    ("__BEGRIFFSKLÄRUNG__a __अनुक्रम__b __निःसंदिग्ध__c __بی\u200cبخش__", ["a b c"], []),
     ("a \u2039\u0131> \u2039\u017fmall>", ["a \u2039\u0131> \u2039\u017fmall>"], []),
     ("<h2>A</h2>\nb<h3 id=x>C</h3>d", ["b", "d"], []),
     # nowiki
