@@ -29,7 +29,8 @@ REDIRECT_WORDS: dict[str, list[str]] = read_table("redirects")["words"]
 
 _switches = read_table("magic_words")
 _tags = read_table("tags")
-_words = (*_switches["words"], *_tags["switches"])
+_disambiguation = read_table("disambiguation")
+_words = (*_switches["words"], *_tags["switches"], *map(str.lower, _disambiguation["switches"]))
 ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
@@ -59,7 +60,7 @@ WIKI_ALIASES: dict[str, dict[str, int]] = {
 
 PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
 
-_disambiguation = read_table("disambiguation")
+DISAMBIGUATION_SWITCHES = [f"__{word}__" for word in _disambiguation["switches"]]
 DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])
 OWN_DISAMBIGUATION_TEMPLATES: dict[str, list[str]] = _disambiguation["templates_of"]
 

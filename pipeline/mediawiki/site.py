@@ -62,13 +62,18 @@ class SiteInfo:
 
     @cached_property
     def is_wikimedia(self) -> bool:
-        """Return whether the wiki is one of Wikimedia's, which alone have the known prefixes of other wikis."""
+        """Return whether the wiki is one of Wikimedia's, which alone share the known prefixes of other wikis."""
         return is_wikimedia(self.dbname)
 
     @cached_property
     def prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
         """The prefixes of links to the same page in other languages, and those to all other wikis, in lower case."""
-        return (LANGUAGE_CODES, INTERWIKI_PREFIXES) if self.is_wikimedia else (frozenset(), frozenset())
+        shared = (LANGUAGE_CODES, INTERWIKI_PREFIXES) if self.is_wikimedia else (frozenset(), frozenset())
+        return shared[0] | (self._interwiki & LANGUAGE_CODES), shared[1] | (self._interwiki - LANGUAGE_CODES)
+
+    @cached_property
+    def _interwiki(self) -> frozenset[str]:
+        return frozenset(map(fold_name, parse_rules(self.rules).get("interwiki", ())))
 
     @cached_property
     def other_prefixes(self) -> frozenset[str]:
@@ -80,7 +85,7 @@ class SiteInfo:
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
         codes = {self.language.lower(), *OWN_PREFIXES.get(wiki_name(self.language, self.dbname), ())}
-        return frozenset(codes.intersection(chain(*self.prefixes)))
+        return frozenset(codes.intersection(chain(*self.prefixes)) - self._interwiki)
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
 from pipeline.mediawiki.languages import (
+    DISAMBIGUATION_SWITCHES,
     DISAMBIGUATION_TEMPLATES,
     OWN_DISAMBIGUATION_TEMPLATES,
     REDIRECT_WORDS,
@@ -25,6 +26,7 @@ _ILLEGAL = re.compile(
     r"|(?:\A|/)\.{1,2}(?:/|\Z)"
 )
 _MAX_BYTES = 255
+_MOST_COMPOSED = 1000  # characters; a longer title is invalid, and marks take the square of their number
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 
 
@@ -38,7 +40,7 @@ def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
     """
     text = unquote(raw, errors="replace") if "%" in raw else raw
     text = decode_references(text)
-    if not text.isascii():
+    if not text.isascii() and len(text) <= _MOST_COMPOSED:
         text = unicodedata.normalize("NFC", text)
     text = BLANKS.sub(" ", _UNSEEN.sub("", text)).strip(" ")
     if text.startswith(":"):
@@ -90,10 +92,10 @@ def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
 
 
 def is_disambiguation(text: str, site: SiteInfo) -> bool:
-    """Return whether a page calls a disambiguation template of any language, or has the ``__DISAMBIG__`` switch."""
+    """Return whether a page calls a disambiguation template or has the switch ``__DISAMBIG__``, of any language."""
     before, *comments = text.split("<!--")
     visible = before + "".join(comment.partition("-->")[2] for comment in comments)
-    if "__DISAMBIG__" in visible:
+    if "__" in visible and any(map(visible.__contains__, DISAMBIGUATION_SWITCHES)):
         return True
     return any(_names_disambiguation(name, site) for name in set(_TEMPLATE_NAME.findall(visible)))
 

@@ -2,6 +2,7 @@
 
 namespaces = { 108 = ["Recipe"], file = ["Pic"] }   # other names of namespaces, by number, or file or category
 variants = ["xx", "xx-latn"]                        # codes of the wiki's scripts, the first of them preferred
+interwiki = ["de", "cooks"]                         # prefixes of other wikis, and of the wiki in other languages
 [templates]                                         # as a language's table in templates.toml
 silent = ["stock photo"]
 text = { "dish" = "{1}" }
@@ -21,6 +22,7 @@ from pipeline.mediawiki.languages import read_table
 
 # What a tag of the user's is read as: one that becomes the same.
 _READ_AS = {"shown": "span", "blocks": "div", "hidden": "indicator"}
+_LISTS = ("variants", "interwiki")  # the fields that are no tables
 
 
 def read_rules(path: str) -> str:
@@ -38,10 +40,10 @@ def read_rules(path: str) -> str:
         if not is_right:
             raise ValueError(f"corpus.wiki_rules {path}: found the field {field}; wanted {wanted}")
 
-    check("variants", _is_list(tables.get("variants", [])), "a list of texts")
     for name, table in tables.items():
-        check(name, name in known or name == "variants", f"one of {', '.join([*known, 'variants'])}")
-        check(name, name == "variants" or isinstance(table, dict), "a table")
+        check(name, name in known or name in _LISTS, f"one of {', '.join([*known, *_LISTS])}")
+        is_right = _is_list(table) if name in _LISTS else isinstance(table, dict)
+        check(name, is_right, "a list of texts" if name in _LISTS else "a table")
         for key, value in table.items() if name in known else ():
             is_key = key in known[name] or (name == "namespaces" and key.isdecimal())
             check(f"{name}.{key}", is_key, f"one of {', '.join(sorted(known[name]))}")

@@ -16,7 +16,7 @@ _RULER = re.compile(r"-{4,}")
 _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
 _QUOTES = re.compile("'{2,}")
-_MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
+_MAGIC_WORD = re.compile("__(?=[^\\W_])[\\w\u0300-\u1cff\u200c\u200d]{1,40}?__")  # marks are letters here
 _STRAY_BRACKETS = re.compile(r"(?:\[\[+|\]\]+|\{\{+|\}\}+)([.,;:!?)，。、；：）]?)")
 _TWO_BRACKETS = ("[[", "]]", "{{", "}}")
 

@@ -133,7 +133,8 @@ class LinkRules:
             >>> rules.resolve_all(["ape", "1984", "Caf%C3%A9#Menu", "de:D"])
             [('Ape', '', 'ape'), ('1984', '', '1984'), ('Café', '', 'Café#Menu'), ('', 'interlanguage', '')]
         """
-        lines = "\n".join(raws)
+        # Longer titles are resolved one by one: all that is looked at here is bounded.
+        lines = "\n".join([raw[: _SHORT_TITLE + 1] for raw in raws])
         if not raws or not is_normalized("NFC", lines):
             return list(map(self.resolve, raws))
         capital = self.capitals.get

@@ -20,9 +20,9 @@ _BETWEEN = {
     "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
 }
 _TERM = re.compile(r"\n((?i:<(?:noinclude|onlyinclude|translate)>)?)(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
-_ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]+"
+_ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]++"
 _TERM_TOKENS = re.compile(
-    rf"""<!--.*?(?:-->|$) | \[\[[^\[\]]*\]\] | \[{_ADDRESS}[^\[\]]*\] | {_ADDRESS}
+    rf"""<!--.*?(?:-->|$) | \[\[[^\[\]]*\]\] | \[{_ADDRESS}[^\[\]]*+\] | {_ADDRESS}
     | (?P<open>\{{\{{|-\{{) | (?P<shut>\}}\}}|\}}-) | (?P<quotes>'{{2,}})
     | <(?P<slash>/?)(?P<tag>[a-z][a-z0-9]*)(?![\w-])[^<>]*?(?P<empty>/?)> | (?P<colon>:)""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,

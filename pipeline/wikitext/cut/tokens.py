@@ -11,7 +11,7 @@ from pipeline.mediawiki.tags import IMAGE_OPTIONS, KINDS
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
     |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
-        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
+        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+){0,200}+)>
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""

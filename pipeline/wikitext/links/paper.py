@@ -14,9 +14,11 @@ from pipeline.wikitext.links.brackets import is_template, plain_label
 from pipeline.wikitext.links.plain import mark_plain
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN
 
-# mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
+# mwparserfromhell's time grows with the square of the open brackets, and doubles with each address in double brackets
+# around another, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
-PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
+PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets, doubled by nested addresses
+_ADDRESSES = re.compile(rf"\[\[{PROTOCOLS}")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
@@ -43,10 +45,9 @@ def mark_left_over(
         new_targets = [next(waiting) for line in new_lines for _ in range(line.count(OPEN))]
         if left_over:
             stretch = "\n".join(source[first:last])
-            cost = len(stretch) * (1 + abs(stretch.count("[") - stretch.count("]")))
             if len(stretch) > PARSER_LIMIT:
                 drops["parser:paragraph_too_long"] += 1
-            elif cost > budget:
+            elif (cost := _cost(stretch)) > budget:
                 drops["parser:page_over_budget"] += 1
             else:
                 budget -= cost
@@ -56,6 +57,15 @@ def mark_left_over(
         kept_targets += new_targets
         first = last
     return "\n".join(kept_lines), kept_targets
+
+
+def _cost(stretch: str) -> int:
+    opened = deepest = 0
+    for behind in stretch.split("[[")[1:]:
+        deepest = max(deepest, opened + 1)
+        opened = max(0, opened + 1 - behind.count("]]"))
+    nested = min(deepest, len(_ADDRESSES.findall(stretch)))
+    return len(stretch) * (1 + abs(stretch.count("[") - stretch.count("]"))) << nested
 
 
 def _read_again(stretch: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:

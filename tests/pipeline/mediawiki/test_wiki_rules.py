@@ -13,6 +13,7 @@ SITE = SiteInfo("en", "cooks", "first-letter", ((0, ""), (6, "File"), (10, "Temp
 RULES = """
 namespaces = { 108 = ["Dish"], file = ["Pic"] }
 variants = ["en", "en-x-old"]
+interwiki = ["DE", "Old Pantry", "en"]
 
 [templates]
 silent = ["stock photo"]
@@ -56,6 +57,31 @@ def test_rules_hold_beside_the_projects(
     assert without is None or texts(SITE) == without
 
 
+@pytest.mark.parametrize(
+    ("wikitext", "text", "targets", "drop"),
+    [
+        ("the [[pantry:Salt|salt]] jar", "the salt jar", ["Pantry:Salt"], ""),
+        ("the [[old_pantry:Salt|salt]] jar", "the salt jar", [], "links:interwiki"),
+        ("the [[ Old Pantry : salt]] jar", "the Old Pantry : salt jar", [], "links:interwiki"),
+        ("the [[:de:Salz|salt]] jar", "the salt jar", [], "links:interwiki"),
+        ("a jar\n[[De:Salz]]\n[[en:Salt]]", "a jar", [], "links:interlanguage"),
+        ("the [[fr:Sel|salt]] jar", "the salt jar", ["Fr:Sel"], ""),
+        ("the [[wikt:salt|salt]] jar", "the salt jar", ["Wikt:salt"], ""),
+    ],
+)
+def test_prefixes_of_other_wikis(wikitext: str, text: str, targets: list[str], drop: str) -> None:
+    extraction = extract(wikitext, replace(SITE, rules=RULES))
+    assert extraction.texts == [text]
+    assert extraction.targets == targets
+    assert set(extraction.drops) == {drop} - {""}
+
+
+def test_wikimedias_prefixes_stay_beside_the_users() -> None:
+    site = SiteInfo("en", "enwiki", "first-letter", ((0, ""),), rules='interwiki = ["pantry"]')
+    extraction = extract("[[wikt:a|b]] [[pantry:c|d]] [[en:e]] [[de:f]] [[g:h|i]]", site)
+    assert (extraction.texts, extraction.targets) == (["b d en:e i"], ["E", "G:h"])
+
+
 def test_links_to_own_namespaces_are_no_annotations(tmp_path: Path) -> None:
     extraction = extract("[[Dish:Soup|soup]], [[Farland]]", replace(SITE, rules=RULES))
     assert extraction.targets == ["Farland"]
@@ -68,7 +94,7 @@ def test_links_to_own_namespaces_are_no_annotations(tmp_path: Path) -> None:
         ("templates = ", "cannot be read as TOML"),
         (
             "[template]\nsilent = []",
-            "found the field template; wanted one of templates, tags, namespaces, variants",
+            "found the field template; wanted one of templates, tags, namespaces, variants, interwiki",
         ),
         ("[templates]\nshow = []", "found the field templates.show; wanted one of .*silent"),
         ("[templates]\nsilent = 3", "found the field templates.silent; wanted a list of texts"),
@@ -80,6 +106,8 @@ def test_links_to_own_namespaces_are_no_annotations(tmp_path: Path) -> None:
             "found the field namespaces.image; wanted one of a number, category, file",
         ),
         ("[namespaces]\n6 = 'Pic'", "found the field namespaces.6; wanted a list of texts"),
+        ("interwiki = 'de'", "found the field interwiki; wanted a list of texts"),
+        ("[interwiki]\nde = 'x'", "found the field interwiki; wanted a list of texts"),
         ("variants = 'xx'", "found the field variants; wanted a list of texts"),
         ("[variants]\nxx = ['xx']", "found the field variants; wanted a list of texts"),
     ],

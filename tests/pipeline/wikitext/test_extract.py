@@ -123,6 +123,7 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("<poem>\na\n:b\n</poem>c", ["a", "b", "c"], []),
     ("a <section begin=x/>b<br clear=all>c", ["a b", "c"], []),
     ("the __FILE__ macro __notoc__", ["the __FILE__ macro"], []),
+    ("__BEGRIFFSKLÄRUNG__a __अनुक्रम__b __निःसंदिग्ध__c __بی\u200cبخش__", ["a b c"], []),
     ("a \u2039\u0131> \u2039\u017fmall>", ["a \u2039\u0131> \u2039\u017fmall>"], []),
     ("<h2>A</h2>\nb<h3 id=x>C</h3>d", ["b", "d"], []),
     # nowiki
@@ -468,6 +469,20 @@ POISON = {
     + "<noinclude/>",
     "open tags of other pages": "<noinclude " * 100_000 + "<noinclude/>",
     "blanks": " " * 500_000 + "\n" * 500_000,
+    "an address": "[http://" + "a" * 100_000,
+    "an address and blanks": "[http://a" + " " * 100_000,
+    "an address of apostrophes": "[http://" + "a'" * 50_000,
+    "an address in a term": ";[http://" + "a" * 100_000 + ":",
+    "addresses around addresses": ("[[http://a " * 30 + "]]" * 30 + "\n\n") * 500,
+    "addresses around addresses with one bracket": ("[[ftp://a|" * 30 + "]" * 60 + "\n\n") * 500,
+    "words before addresses around addresses": ("_[[//a=" * 30 + "]]" * 30 + "\n\n") * 500,
+    "links around addresses": ("[[news:a [[b]] " * 30 + "]]" * 30 + "\n\n") * 500,
+    "bars behind addresses": ("http://a[[" * 30 + "]]|" * 30 + "\n\n") * 500,
+    "a number": "{{formatnum:" + "1" * 500_000 + "x}}" + "{{formatnum:" + "1," * 100_000 + "x}}",
+    "marks in a title": "[[a" + "\u0315\u0316" * 50_000 + "]]",
+    "marks in a section": "[[a#" + "\u0315\u0316" * 50_000 + "|b]]",
+    "marks in titles": ("[[a" + "\u0315\u0316" * 250 + "]]") * 500,
+    "tags in templates": "{{<b }}" * 100_000,
 }
 
 
@@ -484,11 +499,12 @@ def ordinary_seconds() -> float:
     return statistics.median(seconds() for _ in range(3))
 
 
+@pytest.mark.parametrize("profile", ["fixed", "paper"])
 @pytest.mark.parametrize("name", POISON)
-def test_poison_ends_in_time_and_memory(name: str, ordinary_seconds: float) -> None:
+def test_poison_ends_in_time_and_memory(name: str, profile: str, ordinary_seconds: float) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    extraction = extract(POISON[name], site("zh") if "variants" in name else SITE)
+    extraction = extract(POISON[name], site("zh") if "variants" in name else SITE, profile=profile)
     redirect_target(POISON[name], SITE)
     is_disambiguation(POISON[name], SITE)
     # The slowest takes about ten times an ordinary page's time; a pass that is not linear takes hundreds.
