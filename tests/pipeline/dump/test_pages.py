@@ -306,6 +306,14 @@ def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
     assert parse(xml) == (None, {reason: 1})
 
 
+# What stands in a page's place of its number, and is none that a table holds.
+NO_IDS = [
+    "", "<id/>", "<id> </id>", "<id>00</id>", "<id>-1</id>", "<id>+7</id>", "<id>1.5</id>", "<id>1_0</id>",
+    "<id>x</id>", "<id>0x1F</id>", "<id>٣</id>", "<id>²</id>", f"<id>{2**63}</id>", f"<id>{2**64 + 5}</id>",
+    f"<id>{'9' * 5000}</id>",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("xml", "rejected"),
     [
@@ -313,11 +321,19 @@ def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
         (page_xml(7, "&undefined;"), Rejected(7, "Page 7", "broken_xml")),
         (page_xml(7).replace("<ns>0", "<ns>zero"), Rejected(7, "Page 7", "broken_xml")),
         ("<page><ns>0</ns><id>7</id></page>", Rejected(7, "", "no_title")),
-        ("<page><title>A</title><id>x</id></page>", Rejected(0, "A", "broken_xml")),
+        *((f"<page><title>A</title>{number}</page>", Rejected(0, "A", "no_id")) for number in NO_IDS),
+        (f"<page><ns>0</ns><id>{2**70}</id></page>", Rejected(0, "", "no_title")),
     ],
-)
+)  # fmt: skip
 def test_unreadable_pages_are_rejected_with_their_title(xml: str, rejected: Rejected) -> None:
     assert parse(xml)[0] == rejected
+
+
+@pytest.mark.parametrize("number", [f"<id>{2**63 - 1}</id>", f"<id>\n{2**63 - 1:040d} </id>"])
+def test_the_largest_id_and_revisions_without_one_are_read(number: str) -> None:
+    for revision in ("", "<id/>", "<id>none</id>", f"<id>{'9' * 5000}</id>"):
+        xml = f"<page><title>A</title>{number}<revision>{revision}<text>B</text></revision></page>"
+        assert parse(xml)[0] == Page(2**63 - 1, "A", 0, None, "B")
 
 
 def test_entities_are_not_expanded() -> None:
