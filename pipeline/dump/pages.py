@@ -27,6 +27,9 @@ logger = logging.getLogger("pipeline")
 _REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
 _NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
 _ID = re.compile(r"\s*0*+([0-9]{1,19})\s*")
+_MOST_CHARACTERS = (
+    8 << 20
+)  # of a page's text: MediaWiki allows 2 MiB, and work takes many times the text's memory
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -99,6 +102,8 @@ def _parse(
     if reason:
         counts[f"pages:{reason}"] += 1
         return None
+    if len(text) > _MOST_CHARACTERS:
+        return Rejected(page_id, title, "page_too_large")
     target = redirect_target(text, site)
     marked = element.find("redirect")
     if target is None and marked is not None and marked.get("title"):

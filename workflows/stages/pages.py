@@ -120,6 +120,7 @@ class ReadTemplates(DumpReader):
     """The dump's own templates: bodies of text and parameters, and redirects."""
 
     FOLDER = "templates"
+    VERSION = 2
     NEED = Need(written=0.1)
     KEEPS = "blocks"
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -357,6 +358,34 @@ def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest
     pages, _ = read_all(path, 1 << 20)
     assert [type(page).__name__ for page in pages] == ["Page", "Rejected", "Page"]
     assert pages[1] == Rejected(2, "Page 2", "page_too_large")
+
+
+@pytest.mark.parametrize("sign", ["x", "日", "😀"])
+def test_too_long_a_text_hurts_its_page_alone(monkeypatch: pytest.MonkeyPatch, sign: str) -> None:
+    """The newest revision's alone: those before it are not worked on."""
+    monkeypatch.setattr(dump, "_MOST_CHARACTERS", 100)
+    older = f"<revision><id>1</id><text>{sign * 101}</text></revision>"
+    assert isinstance(parse(page_xml(7, sign * 100, extra=older))[0], Page)
+    assert parse(page_xml(7, sign * 101))[0] == Rejected(7, "Page 7", "page_too_large")
+    assert parse(page_xml(7, sign * 101, ns=1))[1] == {"pages:other_namespace": 1}
+
+
+def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
+    for piece in (
+        "<siteinfo>",
+        "<mediawiki ",
+        "<!--",
+        "<namespace key='1'>",
+        "<![CDATA[",
+        "<!DOCTYPE a [",
+        "<page",
+    ):
+        path = tmp_path / "dump.xml"
+        path.write_text(f"<mediawiki>{piece * 100_000}")
+        begin = time.process_time()
+        with pytest.raises(ValueError, match=r"dump\.xml: (its <siteinfo> is broken|no <page> in its first)"):
+            dump.read_site_info(str(path))
+        assert time.process_time() - begin < 5, piece
 
 
 # Bad input
