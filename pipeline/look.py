@@ -27,7 +27,10 @@ from pipeline import storage
 
 _MAX_CELL = 300
 _MAX_DOTS = 2  # in a name
-_UNPRINTABLE = {number: f"\\x{number:02x}" for number in (*range(9), *range(11, 32), 127)}
+# What comes from a dump must not steer the terminal: its controls, ends of lines, and the direction of writing.
+_CONTROLS = [*range(9), *range(11, 32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]
+_CONTROLS += range(0x2066, 0x206A)
+_UNPRINTABLE = {number: ascii(chr(number))[1:-1] for number in _CONTROLS}
 
 
 def describe_manifest(folder: str, manifest: storage.Manifest) -> Iterator[str]:
@@ -60,10 +63,8 @@ def _flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _cell(value: Any) -> str:
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str):
-        text = json.dumps(text, ensure_ascii=False, default=str)
-    # What comes from a dump must not steer the terminal.
-    text = text.translate(_UNPRINTABLE).replace("\n", "\\n")
+    text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
+    text = text.replace("\n", "\\n")
     return text if len(text) <= _MAX_CELL else text[:_MAX_CELL] + f"… ({len(text):,} characters)"
 
 
@@ -80,7 +81,7 @@ def describe_row(row: Mapping[str, Any]) -> Iterator[str]:
     """A row, a line each column; a paragraph's links are marked in its text."""
     shown = {name: _cell(value) for name, value in row.items()}
     if {"text", "links"} <= row.keys():
-        shown["text"] = mark_links(row["text"], row["links"]).translate(_UNPRINTABLE)
+        shown["text"] = mark_links(row["text"], row["links"])
         shown["links"] = _cell(len(row["links"]))
     width = max(map(len, shown))
     yield from (f"  {name:<{width}}  {value}" for name, value in shown.items())
@@ -150,7 +151,7 @@ def describe_page(folder: str, page: str) -> Iterator[str]:
                 if paragraph["section"] != section:
                     section = paragraph["section"]
                     yield f"\n== {_cell(section)} =="
-                yield "\n" + mark_links(paragraph["text"], paragraph["links"]).translate(_UNPRINTABLE)
+                yield "\n" + mark_links(paragraph["text"], paragraph["links"])
     if not found:
         raise ValueError(f"{folder}: no article {page!r}; redirects and rejected pages have no text")
 
@@ -241,16 +242,15 @@ def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
         ids, parts, at = row["word_ids"], [], 0
         mentions = sorted(zip(row["entity_starts"], row["entity_ends"], row["entity_ids"], strict=True))
         for start, end, entity in mentions:
-            title = titles[entity].as_py()
             if start >= at:
                 parts += [
                     words.decode(ids[at:start]),
-                    f" [[{words.decode(ids[start:end]).strip()} -> {title}]]",
+                    f" [[{words.decode(ids[start:end]).strip()} -> {titles[entity].as_py()}]]",
                 ]
                 at = end
         parts.append(words.decode(ids[at:]))
         yield f"- sequence {number}, page {row['page_id']}"
-        yield "  " + " ".join(part.strip() for part in parts).strip().translate(_UNPRINTABLE)
+        yield "  " + " ".join(part.strip() for part in parts).strip()
 
 
 def is_workdir(path: str) -> bool:
@@ -323,9 +323,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print("\n" * (number > 0) + f"== {path}")
             try:
                 for line in describe(path, options):
-                    print(line)
+                    print(line.translate(_UNPRINTABLE))
             except (ValueError, pa.ArrowException) as error:
-                print(f"error: {error}", file=sys.stderr)
+                print(f"error: {error}".translate(_UNPRINTABLE), file=sys.stderr)
                 failed = True
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

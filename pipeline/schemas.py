@@ -24,7 +24,11 @@ def _table(*columns: tuple[str, pa.DataType, str]) -> Table:
 # ReadTemplates
 
 DUMP_TEMPLATES = _table(
-    ("template", pa.string(), "name, its first letter small, without the namespace"),
+    (
+        "template",
+        pa.string(),
+        "name without the namespace; its first letter small, unless the wiki tells titles apart by it",
+    ),
     ("text", pa.string(), "what stands where it is used: text, parameters, links, tags inside a line"),
     ("redirect", pa.string(), "name of the template that it redirects to; empty where it is none"),
 )

@@ -51,8 +51,9 @@ def is_wiki_name(dump: str) -> bool:
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:
-    """Sort key under which part 2 comes before part 10."""
-    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", name)]
+    """Sort key under which part 2 comes before part 10, and part 02 before part 2."""
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces] + [(-1, name)]
 
 
 def local_sources(dump: str) -> list[Source]:

@@ -23,7 +23,7 @@ _QUOTED = r"""(?:'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+")"""
 _HEX = "(?:[0-9A-Fa-f]{2})*+"
 _TEXT = rf"(?:_\w++\s*+)?+(?:{_QUOTED}|0x{_HEX}|[xX]'{_HEX}')"
 _VALUE = rf"(?:{_TEXT}|[\w.+-]++)"
-_PATTERNS = {"pp_page": r"\d{1,18}+", "pp_propname": _TEXT, "pp_value": _TEXT}
+_PATTERNS = {"pp_page": r"-?\d{1,99}+", "pp_propname": _TEXT, "pp_value": _TEXT}
 # Between statements, and the beginnings of statements.
 _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
 _BLANKS = rf"(?:\s|{_COMMENT})*+"
@@ -36,7 +36,7 @@ def _compiled(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[bytes]:
 
 # Almost all rows are so plain that a shorter pattern reads them.
 _PLAIN_ROW = _compiled(
-    r"\((\d{1,18}+),('[^'\\]*+'),('(?:[^'\\]++|\\.|'')*+')(?:,[\w.+-]++)?+\)([,;])", re.NOFLAG
+    r"\((-?\d{1,99}+),('[^'\\]*+'),('(?:[^'\\]++|\\.|'')*+')(?:,[\w.+-]++)?+\)([,;])", re.NOFLAG
 )
 _NO_ROW = _compiled("(?!)")
 _LITERAL = _compiled(_QUOTED)
@@ -59,7 +59,8 @@ _SKIPPED = _compiled(
 class PageProps:
     """The rows of some properties, in the order of the file; opened as a context.
 
-    `database` is the wiki's name in the file, or empty; `others` counts rows of other properties that were read.
+    `database` is the wiki's name in the file, or empty; `others` counts rows of other properties, and of pages
+    whose number can be none.
     """
 
     def __init__(self, path: str, wanted: Iterable[str]) -> None:
@@ -121,9 +122,9 @@ class PageProps:
                 else:
                     break
                 position = match.end()
-                if (name := _read_name(literal)) in wanted:
+                if (name := _read_name(literal)) in wanted and 0 <= (number := int(page)) < 2**63:
                     self._position = position
-                    yield int(page), name, _read(value)
+                    yield number, name, _read(value)
                 else:
                     others += 1
             self._position = position

@@ -26,6 +26,10 @@ logger = logging.getLogger("pipeline")
 
 _REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
 _NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
+_ID = re.compile(r"\s*0*+([0-9]{1,19})\s*")
+_MOST_CHARACTERS = (
+    8 << 20
+)  # of a page's text: MediaWiki allows 2 MiB, and work takes many times the text's memory
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -40,11 +44,18 @@ class Page:
     text: str
 
 
+def _id_of(element: ElementTree.Element) -> int:
+    """The number of a page or revision; 0 where it has none, or one that is beyond a table's 64 bits."""
+    match = _ID.fullmatch(element.findtext("id", ""))
+    number = int(match[1]) if match else 0
+    return number if number < 2**63 else 0
+
+
 def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
     """The newest revision: by timestamp, then by id."""
 
     def age(revision: ElementTree.Element) -> tuple[str, int]:
-        return revision.findtext("timestamp", ""), int(revision.findtext("id") or 0)
+        return revision.findtext("timestamp", ""), _id_of(revision)
 
     return max(page.findall("revision"), key=age, default=None)
 
@@ -59,7 +70,7 @@ def parse_page(
     """
     try:
         return _parse(data, site, counts, profile, wanted)
-    except (ElementTree.ParseError, ValueError):  # an id or namespace that is no number counts as broken, too
+    except (ElementTree.ParseError, ValueError):  # a namespace that is no number counts as broken, too
         return reject(data, "broken_xml")
 
 
@@ -74,7 +85,7 @@ def _parse(
     if element.tag.startswith("{") or any(child.tag.startswith("{") for child in element):
         _without_namespaces(element)
     title = element.findtext("title") or ""
-    page_id = int(element.findtext("id") or 0)
+    page_id = _id_of(element)
     if not title:
         return Rejected(page_id, "", "no_title")
     namespace = element.findtext("ns")
@@ -83,12 +94,16 @@ def _parse(
     if number != wanted:
         counts["pages:other_namespace"] += 1
         return None
+    if not page_id:
+        return Rejected(0, title, "no_id")
     revisions = element.findall("revision")
     counts["revisions:superseded"] += max(0, len(revisions) - 1)
     reason, text = _wikitext(_newest(element))
     if reason:
         counts[f"pages:{reason}"] += 1
         return None
+    if len(text) > _MOST_CHARACTERS:
+        return Rejected(page_id, title, "page_too_large")
     target = redirect_target(text, site)
     marked = element.find("redirect")
     if target is None and marked is not None and marked.get("title"):

@@ -46,7 +46,9 @@ def build(
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
     lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, _batches(result.paths(folder)))
-    return replace(result, files=(*result.files, *lookup))
+    # Of pages with one name, as a damaged dump has them, the last is found.
+    same_name = Counter({"templates:same_name": sum(result.rows.values()) - (lookup[1].rows or 0)})
+    return replace(result, files=(*result.files, *lookup), drops={**result.drops, **+same_name})
 
 
 def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
@@ -88,7 +90,7 @@ def template_row(page: Page | Rejected, site: SiteInfo) -> Row | str:
     if page.redirect:
         target = page.redirect[0]
         leads_on = site.namespace_of(target) == TEMPLATE
-        return (_name(page.title), "", _name(target)) if leads_on else "redirect_elsewhere"
+        return (_name(page.title, site), "", _name(target, site)) if leads_on else "redirect_elsewhere"
     body = transcluded(page.text)
     if len(body) > MOST_CHARACTERS:
         return "too_long"
@@ -96,12 +98,12 @@ def template_row(page: Page | Rejected, site: SiteInfo) -> Row | str:
         compile_body(body)
     except ValueError:
         return "not_simple"
-    return _name(page.title), body, ""
+    return _name(page.title, site), body, ""
 
 
-def _name(title: str) -> str:
-    """The folded name in a title, whose namespace is that of templates in the wiki's words."""
-    return fold(title.partition(":")[2])
+def _name(title: str, site: SiteInfo) -> str:
+    """The name in a title, whose namespace is that of templates in the wiki's words, as `TemplateTable` asks for it."""
+    return fold(title.partition(":")[2], keeps_case=site.case == "case-sensitive")
 
 
 class TemplatePages:

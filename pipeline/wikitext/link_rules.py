@@ -24,7 +24,7 @@ from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_titl
 from pipeline.mediawiki.wiki_rules import parse_rules
 from pipeline.wikitext.cut import IMAGE_OPTION, tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
-from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
+from pipeline.wikitext.templates.table import LONGEST_KNOWN, DumpTemplates, TemplateTable
 
 _KNOWN_TITLES = 1 << 16
 # Titles with nothing to decode, split off, tidy, protect or refuse are taken as they are.
@@ -101,7 +101,12 @@ class LinkRules:
             None
             if self.paper
             else TemplateTable(
-                site.language, dumped, site.spellings(TEMPLATE), own=own.get("templates"), site_name=site.name
+                site.language,
+                dumped,
+                site.spellings(TEMPLATE),
+                own=own.get("templates"),
+                site_name=site.name,
+                keeps_case=site.case == "case-sensitive",
             )
         )
         self.spoken = frozenset(
@@ -120,7 +125,7 @@ class LinkRules:
             if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
         }
         self.prefixes["Category"] = "category"
-        self.resolve = lru_cache(_KNOWN_TITLES)(self._resolve)
+        self._known = lru_cache(_KNOWN_TITLES)(self._resolve)
         self.capitals = {letter: capitalize(letter, site) for letter in ascii_lowercase}
 
     def resolve_all(self, raws: list[str]) -> list[tuple[str, str, str]]:
@@ -146,8 +151,11 @@ class LinkRules:
             for plain, raw in zip(_PLAIN_TITLES.findall(lines), raws, strict=True)
         ]
 
+    def resolve(self, raw: str) -> tuple[str, str, str]:
+        """The same of one link; what is written at great length is not remembered."""
+        return self._known(raw) if len(raw) <= LONGEST_KNOWN else self._resolve(raw)
+
     def _resolve(self, raw: str) -> tuple[str, str, str]:
-        """The same of one link."""
         if "::" in raw and not raw.startswith(":") and not self.site.is_wikimedia:
             raw = raw.rpartition("::")[2]  # the value of a property, in Semantic MediaWiki
         if _PLAIN_TITLE.fullmatch(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):

@@ -52,6 +52,13 @@ def check_spark(stage: Step) -> None:
             raise ValueError(
                 f"machine.spark_conf {key}={value}: what the tables hold depends on it; leave it out"
             )
+    workdir = os.path.abspath(stage.workdir)
+    if workdir != workdir.encode("utf-8", "replace").decode():
+        raise ValueError(f"--workdir {workdir!a}: no UTF-8, which Spark wants; give another folder")
+    if any(":" in name and re.search(r"[][{}*?\\]", name) for name in workdir.split("/")):
+        raise ValueError(
+            f"--workdir {workdir}: Spark reads no name with a colon and one of []{{}}*?\\; give another folder"
+        )
     if "," in (root := scratch_root(stage)):
         raise ValueError(
             f"machine.scratch {root}: Spark would end the name at the comma; give another folder"

@@ -120,6 +120,7 @@ class ReadTemplates(DumpReader):
     """The dump's own templates: bodies of text and parameters, and redirects."""
 
     FOLDER = "templates"
+    VERSION = 2
     NEED = Need(written=0.1)
     KEEPS = "blocks"
 
@@ -148,7 +149,7 @@ class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 9
+    VERSION = 10
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 

@@ -166,7 +166,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
-    VERSION = 8
+    VERSION = 9
     NEED = Need(written=2, scratch=2)
     FIELDS = ("corpus.profile",)
 

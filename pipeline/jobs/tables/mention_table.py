@@ -1,6 +1,5 @@
 """BuildMentionTable: every anchor text with its targets and how common they are; names by page; targets by title."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,19 +13,9 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep
-from pipeline.jobs.tables.occurrences import (
-    NO_LINKS,
-    Links,
-    NameKeys,
-    Positions,
-    find_keys,
-    keys_of,
-    write_keys,
-)
+from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, Positions, find_keys, write_keys
 from pipeline.lookup import mentions, names, page_names, targets
 from pipeline.lookup.entities import EntityVocab
-
-logger = logging.getLogger("pipeline")
 
 _KEYS = "names"  # what is counted, in files beside the tables until they are written
 _COUNTS = f"{_KEYS}.counts"
@@ -48,17 +37,12 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     links = select_mentions(links, profile)
 
     anchors = keep(count_anchors(links))
-    longest, same_key = write_names(anchors, job.folder)
-    if same_key:
-        logger.warning(
-            "left out, since they are made to be taken for each other: %s", ", ".join(map(ascii, same_key))
-        )
-        anchors, links = (table.where(~F.col("mention").isin(same_key)) for table in (anchors, links))
+    longest = write_names(anchors, job.folder)
     count_names(job.session, job.paths("ExtractPages", "paragraphs/"), job.folder, profile)
     entities = entity_titles(job.read("BuildEntityVocab", "entity_vocab.parquet"), pages)
     table = mention_table(with_occurrences(anchors, job.folder), entities)
     written = job.write(table, schemas.MENTIONS.schema, "mentions", by="mention", order=["mention", "title"])
-    for name in ("keys", "table", "counts"):
+    for name in ("keys", "table", "shared", "counts"):
         storage.remove(storage.join(job.folder, f"{_KEYS}.{name}"))
 
     written |= job.write(
@@ -91,10 +75,8 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
     titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
-        # Too long for a mention, or of a name that is left out.
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
         - storage.sum_column(mention_files, "link_count"),
-        "names:same_key": len(same_key),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
     }
     facts = {
@@ -128,11 +110,8 @@ def count_anchors(links: DataFrame) -> DataFrame:
 # Occurrences
 
 
-def write_names(anchors: DataFrame, folder: str) -> tuple[int, list[str]]:
-    """Write the set of mentions, which every worker maps.
-
-    Gives the characters of the longest, and the mentions that are left out, as others have their keys.
-    """
+def write_names(anchors: DataFrame, folder: str) -> int:
+    """Write the set of mentions, which every worker maps; gives the characters of the longest."""
     found = keep(anchors.select("mention").distinct())
     count, longest = found.agg(F.count(F.lit(1)), F.max(F.length("mention"))).collect()[0]
 
@@ -140,15 +119,9 @@ def write_names(anchors: DataFrame, folder: str) -> tuple[int, list[str]]:
         rows = (row["mention"] for row in found.toLocalIterator())
         return iter(lambda: list(islice(rows, _AT_ONCE)), [])
 
-    same = write_keys(storage.join(folder, _KEYS), batches(), count)
-    left_out = [
-        name
-        for batch in (batches() if len(same) else ())
-        for name, key in zip(batch, keys_of(batch), strict=True)
-        if key in same
-    ]
+    write_keys(storage.join(folder, _KEYS), batches, count)
     found.unpersist()
-    return int(longest or 0), sorted(left_out)
+    return int(longest or 0)
 
 
 def count_names(session: SparkSession, paths: Sequence[str], folder: str, profile: str) -> None:
@@ -176,7 +149,7 @@ def count_names(session: SparkSession, paths: Sequence[str], folder: str, profil
 
 def count_occurrences(path: str, known: NameKeys) -> tuple[Positions, Positions]:
     """(rows of names, how often each occurs) in a file of paragraphs."""
-    keys = [keys_of([])]
+    keys = [np.empty(0, np.uint64)]
     for texts, links, _ in _read_texts(path):
         keys += [found for _, found in find_keys(texts, links, known)]
     return known.count(np.concatenate(keys))
@@ -192,7 +165,7 @@ def count_pages(path: str, known: NameKeys) -> tuple[Positions, Positions]:
         anchors = [
             texts[text][start:end] for text, start, end in zip(*map(np.ndarray.tolist, links), strict=True)
         ]
-        found = [(links.texts, keys_of([names.normalize_mention(anchor) for anchor in anchors]))]
+        found = [(links.texts, known.of_names([*map(names.normalize_mention, anchors)]))]
         found += find_keys([names.fold(text) for text in texts], NO_LINKS, known)
         for numbers, keys in found:
             rows = known.rows(keys)
@@ -219,7 +192,7 @@ def with_occurrences(anchors: DataFrame, folder: str) -> DataFrame:
         known = NameKeys(storage.join(folder, _KEYS))
         counts = np.load(storage.join(folder, _COUNTS), mmap_mode="r")
         for batch in batches:
-            rows = known.rows(keys_of(batch.column("mention").to_pylist()))
+            rows = known.rows(known.of_names(batch.column("mention").to_pylist()))
             yield pa.record_batch(
                 [*batch.columns, pa.array(counts[rows])], [*batch.schema.names, "occurrences"]
             )

@@ -8,11 +8,14 @@ In "New York!" words and signs begin or end at 0, 3, 4, 8 and 9. With the names 
 looked up: 0-3, 0-4 and 0-8, as long as a name can go on, and 4-8 and 8-9.
 
 Two different texts have the same key by chance with a probability of 2^-64. In the whole English Wikipedia one
-occurrence is counted wrongly with a probability of about 1 %. Names that somebody made so that they have one key are
-told, and left out.
+occurrence is counted wrongly with a probability of about 1 %. Keys can also be made to meet: by Thue-Morse words for
+every odd base, and by a search for most other sums. So the names that share a key with another name are compared letter
+by letter. A text that is no name but has the key of one counts for it; who writes such a text could as well write the
+name.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -58,6 +61,18 @@ class NameKeys:
         self.keys: Keys = np.load(f"{path}.keys", mmap_mode="r")
         self._table: NDArray[np.uint8] = np.load(f"{path}.table", mmap_mode="r")
         self._shift = _shift(len(self.keys))
+        self._own: dict[str, int] = json.loads(storage.read_bytes(f"{path}.shared"))
+        self._shared = _Texts([*self._own]).whole()
+
+    def of_names(self, names: Sequence[str]) -> Keys:
+        """The key of each of these texts."""
+        return self.own(_Texts(names).whole(), names.__getitem__)
+
+    def own(self, keys: Keys, text_of: Callable[[int], str]) -> Keys:
+        """The keys, where several names share one with the name's own in its place; the texts are in their order."""
+        for place in np.flatnonzero(np.isin(keys, self._shared)).tolist() if self._own else ():
+            keys[place] = self._own.get(text_of(place), keys[place])
+        return keys
 
     def look_up(self, keys: Keys) -> NDArray[np.uint8]:
         """Return whether a name may have each key, and whether one may begin so; a "no" is certain."""
@@ -78,14 +93,14 @@ class NameKeys:
         return np.where(self.keys[rows] == keys, rows, -1)
 
 
-def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> Keys:
-    """Write the files of `NameKeys`, `path`.keys and `path`.table; gives the keys that several names have.
+def write_keys(path: str, batches: Callable[[], Iterable[Sequence[str]]], count: int) -> None:
+    """Write the files of `NameKeys`: `path`.keys, `path`.table, and `path`.shared.
 
-    No batch is empty, and each name is there once. Keys of several names are in no file.
+    The batches are read twice where names share a key. None is empty, and each name is there once.
     """
     keys, filled = np.empty(count, np.uint64), 0
     table = np.zeros(1 << (62 - int(_shift(count))), np.uint8)
-    for batch in batches:
+    for batch in batches():
         texts = _Texts(batch)
         names, beginnings = texts.whole(), texts.beginnings()
         keys[filled : filled + len(names)] = names
@@ -95,20 +110,25 @@ def write_keys(path: str, batches: Iterable[Sequence[str]], count: int) -> Keys:
             bits = np.uint8(bit) << ((slots & np.uint64(3)) * np.uint64(2)).astype(np.uint8)
             np.bitwise_or.at(table, slots >> np.uint64(2), bits)
     once, counts = np.unique(keys[:filled], return_counts=True)
-    for name, array in (("keys", once[counts == 1]), ("table", table)):
+    shared, once = once[counts > 1], once[counts == 1]
+    alike = [
+        name
+        for batch in (batches() if len(shared) else ())
+        for name, is_shared in zip(batch, np.isin(_Texts(batch).whole(), shared).tolist(), strict=True)
+        if is_shared
+    ]
+    small = keys[:filled][keys[:filled] < 2 * count]
+    free = np.setdiff1d(np.arange(len(alike) + len(small), dtype=np.uint64), small)[: len(alike)]
+    own = dict(zip(sorted(alike), free.tolist(), strict=True))  # numbers that are no name's key
+    for name, array in (("keys", np.union1d(once, free)), ("table", table)):
         with storage.atomic_output(f"{path}.{name}") as stream:
             np.save(stream, array)
-    return once[counts > 1]
+    storage.write_bytes(f"{path}.shared", json.dumps(own).encode())
 
 
 def _shift(names: int) -> np.uint64:
     """Return how far a key is shifted to be a slot of the table, which has a power of two of them."""
     return np.uint64(64 - max(8, (_SLOTS_PER_NAME * names).bit_length()))
-
-
-def keys_of(texts: Sequence[str]) -> Keys:
-    """The key of each text."""
-    return _Texts(texts).whole()
 
 
 def find_keys(texts: Sequence[str], links: Links, known: NameKeys) -> Iterator[tuple[Positions, Keys]]:
@@ -147,7 +167,7 @@ class _Texts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         row = _SEPARATOR.join([*texts, ""]).encode("utf-32-le", "surrogatepass")
-        points = np.frombuffer(row, np.uint32)
+        self._points = points = np.frombuffer(row, np.uint32)
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         self.ends = np.cumsum(lengths + 1) - 1
         self.starts = self.ends - lengths
@@ -177,28 +197,36 @@ class _Texts:
         """(the text, the key) of each place that is a link or lies between bounds, where the table says yes."""
         begins = self.kinds[self.bounds[:-1]] != _SPACE
         open_ = np.flatnonzero(begins)
-        found = [self._beside(links)]
-        places = [found[0][0]]
-        keys = [found[0][1]]
+        starts, ends = self._beside(links)
+        places, keys = [starts], [self._own_keys(starts, ends, self.keys(starts, ends), known)]
         further = 0
         while len(open_):
             further += 1
             open_ = open_[: np.searchsorted(open_, len(self.bounds) - further)]
-            starts = self.bounds[open_]
-            these = self.keys(starts, self.bounds[open_ + further])
+            starts, ends = self.bounds[open_], self.bounds[open_ + further]
+            these = self.keys(starts, ends)
             says = known.look_up(these)
             is_name = (says & _NAME) != 0
             places.append(starts[is_name])
-            keys.append(these[is_name])
+            keys.append(self._own_keys(places[-1], ends[is_name], these[is_name], known))
             open_ = open_[(says & _BEGINNING) != 0]
         return np.searchsorted(self.ends, np.concatenate(places)), np.concatenate(keys)
 
-    def _beside(self, links: Links) -> tuple[Positions, Keys]:
-        """(start, key) of the links that do not lie between bounds, each span once."""
+    def _own_keys(self, starts: Positions, ends: Positions, keys: Keys, known: NameKeys) -> Keys:
+        """The keys of spans, where several names share one with the name's own in its place."""
+
+        def text_of(number: int) -> str:
+            span = self._points[starts[number] : ends[number]]
+            return span.tobytes().decode("utf-32-le", "surrogatepass")
+
+        return known.own(keys, text_of)
+
+    def _beside(self, links: Links) -> tuple[Positions, Positions]:
+        """(start, end) of the links that do not lie between bounds, each span once."""
         starts, ends = self.starts[links.texts] + links.starts, self.starts[links.texts] + links.ends
         is_between = ~self._inside[starts] & ~self._inside[ends] & (self.kinds[starts] != _SPACE)
         spans = np.unique(np.stack((starts[~is_between], ends[~is_between])), axis=1)
-        return spans[0], self.keys(*spans)
+        return spans[0], spans[1]
 
 
 def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -15,10 +15,11 @@ from pipeline.wikitext.templates.rules import Rule, Wiki, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
+LONGEST_KNOWN = 500  # characters of a name that is remembered: a page may have longer ones, but no title
 _MOST_REDIRECTS = 4  # of a template, one after another
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
-"""The body of a folded name's page in the dump, and the name that it redirects to, one of which is empty."""
+"""The body of a name's page in the dump, and the name that it redirects to, one of which is empty."""
 
 
 def silent(arguments: object) -> str:
@@ -32,20 +33,23 @@ def _tables() -> dict[str, dict[str, Any]]:
     return tomllib.loads(data.read_text("utf-8"))
 
 
-def fold(name: str, prefixes: Collection[str] = ("template",)) -> str:
-    """A template's name as the tables file it: without its namespace (`prefixes` name it), the first letter small."""
+def fold(name: str, prefixes: Collection[str] = ("template",), *, keeps_case: bool = False) -> str:
+    """A template's name as the tables file it: without its namespace (`prefixes` name it), the first letter small.
+
+    With `keeps_case` the first letter stays, as in titles of wikis where it tells pages apart.
+    """
     name = " ".join(name.replace("_", " ").split())
     prefix, colon, rest = name.partition(":")
     if colon and prefix.strip().lower() in prefixes:
         name = rest.strip()
-    return name[:1].lower() + name[1:]
+    return name if keeps_case else name[:1].lower() + name[1:]
 
 
 class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
     `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
-    the wiki's language; `site_name` is the wiki's own name.
+    the wiki's language; `site_name` is the wiki's own name. With `keeps_case` the dump's names differ by case alone.
     """
 
     def __init__(
@@ -55,9 +59,11 @@ class TemplateTable:
         prefixes: Collection[str] = ("template",),
         own: Mapping[str, Any] | None = None,
         site_name: str = "",
+        *,
+        keeps_case: bool = False,
     ) -> None:
         tables = _tables()
-        self._dumped, self._prefixes = dumped, prefixes
+        self._dumped, self._prefixes, self._keeps_case = dumped, prefixes, keeps_case
         # A language's tables win over those of all, and the user's over both.
         found: list[Mapping[str, Any]] = [
             tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables
@@ -104,10 +110,13 @@ class TemplateTable:
         The name is the one at which the dump's redirects end.
         """
         if (found := self._by_name.get(raw)) is None:
-            name = fold(raw, self._prefixes)
-            rule = self._rule(name)
-            found = self._in_dump(name, self._dumped) if rule is None and self._dumped else (name, rule)
-            if len(self._by_name) < _KNOWN_NAMES:
+            name = fold(raw, self._prefixes, keeps_case=self._keeps_case)
+            folded = fold(name, ())
+            rule = self._rule(folded)
+            found = self._in_dump(name, self._dumped) if rule is None and self._dumped else (folded, rule)
+            if len(self._by_name) == _KNOWN_NAMES:
+                self._by_name.clear()
+            if len(raw) <= LONGEST_KNOWN:
                 self._by_name[raw] = found
         return found
 
@@ -120,8 +129,8 @@ class TemplateTable:
             if not target:
                 return name, compile_body(body) if body.strip() else silent
             name = target
-            if rule := self._rule(name):
-                return name, rule if rule is silent else _called(name, rule)
+            if rule := self._rule(folded := fold(name, ())):
+                return folded, rule if rule is silent else _called(folded, rule)
         return name, None
 
     def _rule(self, name: str) -> Rule | None:

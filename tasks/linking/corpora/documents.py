@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import groupby, islice
+from typing import IO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +18,8 @@ COLUMNS = ["id", "text"]
 _BOM = b"\xef\xbb\xbf"
 _ROWS = 64  # of a table that are held at once
 _PIECE = 1 << 20
+_LONGEST = 64 << 20  # bytes; a line with more is no document, but perhaps an array of them
+_FIRST = 1000  # lines or rows of a file, one of which at least has to be a document
 
 
 class InputDocument(NamedTuple):
@@ -96,6 +100,26 @@ def _broken(path: str, error: Exception) -> ValueError:
 # Reading
 
 
+def check_beginnings(blocks: Sequence[Block], folder: str) -> None:
+    """See whether files hold documents before hours of work.
+
+    Raises: ValueError: none of the first lines or rows of a file is one, so that all may have the same fault.
+    """
+    for path, of in groupby(blocks, key=lambda block: block.path):
+        first, *others = of
+        whole = replace(first, end=others[-1].end if others else first.end)
+        found = []
+        for each in islice(read_block(whole, os.path.relpath(path, folder)), _FIRST):
+            if not each.reason:
+                break
+            found.append(each)
+            if len(found) == _FIRST or each.reason == "too_long":
+                raise ValueError(
+                    f"none of the first {len(found):,} lines or rows of {path} is a document; the first: "
+                    f"{found[0].message}; mend the file, or pass --set corpus.max_rejected=1 to leave them out"
+                )
+
+
 def read_block(block: Block, name: str) -> Iterator[InputDocument]:
     """The documents of a block, in their order; `name` is the file's, for messages."""
     return _rows_of(block, name) if block.path.endswith(TABLE) else _lines_of(block, name)
@@ -106,18 +130,27 @@ def _lines_of(block: Block, name: str) -> Iterator[InputDocument]:
     with open(block.path, "rb") as stream:
         if block.start:  # the line around the start belongs to the block before
             stream.seek(block.start - 1)
-            stream.readline()
+            _read_line(stream, 1)
         place = first = stream.tell()
         lines, before = 0, -1
-        while place < block.end and (line := stream.readline()):
-            if text := line.removeprefix(b"" if place else _BOM).strip():
+        while place < block.end and (line := _read_line(stream, _LONGEST)):
+            text = line.removeprefix(b"" if place else _BOM).strip() if len(line) < _LONGEST else line
+            if text:
                 document = _of_line(text, name)
                 if document.reason:  # only then it matters which line of the file this is
                     before = _count_lines(block.path, first) if before < 0 else before
                     document = _of_line(text, f"{name}:{before + lines + 1}")
                 yield document
             lines += 1
-            place += len(line)
+            place = stream.tell()
+
+
+def _read_line(stream: IO[bytes], most: int) -> bytes:
+    """The next line of a file; of one with more than `most` bytes only these, and the rest is read over."""
+    line = piece = stream.readline(most)
+    while piece and not piece.endswith(b"\n"):
+        piece = stream.readline(_PIECE)
+    return line
 
 
 def _count_lines(path: str, end: int) -> int:
@@ -131,6 +164,9 @@ def _count_lines(path: str, end: int) -> int:
 
 
 def _of_line(line: bytes, where: str) -> InputDocument:
+    if len(line) >= _LONGEST:
+        message = f"{where}: a line of {_LONGEST:,} bytes or more; wanted a JSON object a line, and no array of them"
+        return InputDocument("", "", "too_long", message)
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

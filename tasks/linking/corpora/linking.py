@@ -15,7 +15,7 @@ from pipeline import schemas, storage
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, reasons_of
 from tasks.io.records import Record
-from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
+from tasks.linking.corpora.documents import check_beginnings, find_files, plan_blocks, read_block
 from tasks.linking.open import LinkerSettings, open_linker
 
 TABLES = schemas.TABLES["LinkDocuments"]
@@ -37,8 +37,10 @@ def build(
     be read, or is of something else.
     """
     arguments = {"documents": documents, "settings": asdict(settings)}
-    paths = [storage.join(documents, name) for name in find_files(documents)]
-    result = storage.merge_blocks(run(DocumentLinker, plan_blocks(paths, block_bytes), arguments))
+    blocks = plan_blocks([storage.join(documents, name) for name in find_files(documents)], block_bytes)
+    if max_rejected < 1:
+        check_beginnings(blocks, documents)
+    result = storage.merge_blocks(run(DocumentLinker, blocks, arguments))
     storage.log_failures(folder, result.files)
     rejected = reasons_of(result.drops)
     kept = result.rows.get("pages", 0)

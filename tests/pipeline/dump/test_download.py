@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -191,6 +193,24 @@ def test_local_parts_come_in_natural_order(tmp_path: Path) -> None:
     sources = download.local_sources(str(tmp_path / "d*.xml"))
     assert [source.name for source in sources] == ["d1.xml", "d2.xml", "d10.xml"]
     assert sources[0] == Source("d1.xml", str(tmp_path / "d1.xml"), 1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a1²2.xml", "a2²1.xml", "a10.xml"],
+        ["part-01.xml", "part-1.xml", "part-001.xml", "part-2.xml"],
+        ["d٣.xml", "d3.xml", "d03.xml", "d４.xml"],
+        ["p", "p1", "p1p", "p1p2", "p①", "pⅣ"],
+        ["x-1-01", "x-01-1", "x-1-1", "x-01-01"],
+    ],
+)
+def test_names_have_one_order_whatever_the_folder_gives(names: list[str]) -> None:
+    orders = {tuple(sorted(each, key=download.natural_key)) for each in permutations(names)}
+    assert len(orders) == 1
+    [order] = orders
+    numbers = [[int(number) for number in re.findall(r"\d+", name)] for name in order]
+    assert numbers == sorted(numbers) or "p" in names
 
 
 @pytest.mark.parametrize(

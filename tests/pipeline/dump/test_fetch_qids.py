@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import schemas, storage
 from pipeline.dump import fetch_qids
+from pipeline.dump.page_props import PageProps
 from tests.support.page_props import Row, sql
 
 ROWS: list[Row] = [
@@ -50,6 +51,18 @@ def test_disambiguation_pages(tmp_path: Path) -> None:
     found = list(storage.read_rows(str(tmp_path / result.files[1].path)))
     assert found == [{"page_id": 11}, {"page_id": 14}]
     assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": 2}, 1)
+
+
+def test_rows_of_pages_that_cannot_be_are_counted(tmp_path: Path) -> None:
+    odd: list[Row] = [(number, "wikibase_item", b"Q1") for number in (0, -4, 2**63, 2**64 + 10, 10**40)]
+    result = build(tmp_path, [[*ROWS, *odd, (2**63 - 1, "wikibase_item", b"Q7")]], 10, 12, 2**63 - 1)
+    assert result.rows["qids"] == 3
+    assert result.drops == {"properties:other": 5, "qids:not_in_dump": 2}
+    for wrong in (b"(1e3,", b"('10',", b"(NULL,"):
+        path = tmp_path / "x.sql"
+        path.write_bytes(sql([ROWS]).replace(b"(12,", wrong))
+        with pytest.raises(ValueError, match=r"x\.sql: line 32: found"), PageProps(str(path), []) as items:
+            list(items)
 
 
 def test_a_file_of_another_wiki_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -306,6 +307,14 @@ def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
     assert parse(xml) == (None, {reason: 1})
 
 
+# What stands in a page's place of its number, and is none that a table holds.
+NO_IDS = [
+    "", "<id/>", "<id> </id>", "<id>00</id>", "<id>-1</id>", "<id>+7</id>", "<id>1.5</id>", "<id>1_0</id>",
+    "<id>x</id>", "<id>0x1F</id>", "<id>٣</id>", "<id>²</id>", f"<id>{2**63}</id>", f"<id>{2**64 + 5}</id>",
+    f"<id>{'9' * 5000}</id>",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("xml", "rejected"),
     [
@@ -313,11 +322,19 @@ def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
         (page_xml(7, "&undefined;"), Rejected(7, "Page 7", "broken_xml")),
         (page_xml(7).replace("<ns>0", "<ns>zero"), Rejected(7, "Page 7", "broken_xml")),
         ("<page><ns>0</ns><id>7</id></page>", Rejected(7, "", "no_title")),
-        ("<page><title>A</title><id>x</id></page>", Rejected(0, "A", "broken_xml")),
+        *((f"<page><title>A</title>{number}</page>", Rejected(0, "A", "no_id")) for number in NO_IDS),
+        (f"<page><ns>0</ns><id>{2**70}</id></page>", Rejected(0, "", "no_title")),
     ],
-)
+)  # fmt: skip
 def test_unreadable_pages_are_rejected_with_their_title(xml: str, rejected: Rejected) -> None:
     assert parse(xml)[0] == rejected
+
+
+@pytest.mark.parametrize("number", [f"<id>{2**63 - 1}</id>", f"<id>\n{2**63 - 1:040d} </id>"])
+def test_the_largest_id_and_revisions_without_one_are_read(number: str) -> None:
+    for revision in ("", "<id/>", "<id>none</id>", f"<id>{'9' * 5000}</id>"):
+        xml = f"<page><title>A</title>{number}<revision>{revision}<text>B</text></revision></page>"
+        assert parse(xml)[0] == Page(2**63 - 1, "A", 0, None, "B")
 
 
 def test_entities_are_not_expanded() -> None:
@@ -341,6 +358,34 @@ def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest
     pages, _ = read_all(path, 1 << 20)
     assert [type(page).__name__ for page in pages] == ["Page", "Rejected", "Page"]
     assert pages[1] == Rejected(2, "Page 2", "page_too_large")
+
+
+@pytest.mark.parametrize("sign", ["x", "日", "😀"])
+def test_too_long_a_text_hurts_its_page_alone(monkeypatch: pytest.MonkeyPatch, sign: str) -> None:
+    """The newest revision's alone: those before it are not worked on."""
+    monkeypatch.setattr(dump, "_MOST_CHARACTERS", 100)
+    older = f"<revision><id>1</id><text>{sign * 101}</text></revision>"
+    assert isinstance(parse(page_xml(7, sign * 100, extra=older))[0], Page)
+    assert parse(page_xml(7, sign * 101))[0] == Rejected(7, "Page 7", "page_too_large")
+    assert parse(page_xml(7, sign * 101, ns=1))[1] == {"pages:other_namespace": 1}
+
+
+def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
+    for piece in (
+        "<siteinfo>",
+        "<mediawiki ",
+        "<!--",
+        "<namespace key='1'>",
+        "<![CDATA[",
+        "<!DOCTYPE a [",
+        "<page",
+    ):
+        path = tmp_path / "dump.xml"
+        path.write_text(f"<mediawiki>{piece * 100_000}")
+        begin = time.process_time()
+        with pytest.raises(ValueError, match=r"dump\.xml: (its <siteinfo> is broken|no <page> in its first)"):
+            dump.read_site_info(str(path))
+        assert time.process_time() - begin < 5, piece
 
 
 # Bad input

@@ -144,7 +144,9 @@ def test_a_dump_without_articles_is_told_early_with_what_it_holds(
 ) -> None:
     monkeypatch.setattr(extract_pages, "_FIRST_PAGES", 50)
     path = tmp_path / "dump.xml"
-    pages = [f"<page><title>P {number}</title><id>{number}</id>{inside}</page>" for number in range(count)]
+    pages = [
+        f"<page><title>P {number}</title><id>{number}</id>{inside}</page>" for number in range(1, count + 1)
+    ]
     path.write_text(f"<mediawiki>{''.join(pages)}</mediawiki>")
 
     def run(*_: object) -> dict[int, storage.Result]:

@@ -4,14 +4,17 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
 
 from pipeline import storage
 from pipeline.dump.pages import Rejected, read_pages, read_site_info
+from pipeline.jobs import read_templates
 from pipeline.jobs.read_templates import TemplatePages, TemplateReader, template_row
 from pipeline.storage.blocks import Block, PageMarker
+from pipeline.wikitext.extract import extract
 from tests.support.stages import changed, run_in_process, run_of
 from workflows import ExtractPages, ReadTemplates
 
@@ -102,6 +105,48 @@ def test_a_template_that_killed_its_reader_is_left_out(tmp_path: Path) -> None:
     assert record.drops == {f"templates:{reason}": count for reason, count in reasons.items()} | {
         "pages:other_namespace": 3
     }
+
+
+@pytest.mark.parametrize("case", ["first-letter", "case-sensitive"])
+@pytest.mark.parametrize(
+    ("prefix", "one", "other"),
+    [("Template", "Zq", "zq"), ("Vorlage", "Ähn", "ähn"), ("Шаблон", "Ж а", "ж а")],
+)
+def test_names_differ_by_case_where_the_wiki_says_so(
+    tmp_path: Path, case: str, prefix: str, one: str, other: str
+) -> None:
+    head = HEAD.format(language="en", template=prefix).replace("first-letter", case)
+    pages = [
+        page(f"{prefix}:{one}", 10, 1, "large"), page(f"{prefix}:{other}", 10, 2, "small"),
+        page(f"{prefix}:To {one}", 10, 3, f"#REDIRECT [[{prefix}:{one}]]"), 
+        page(f"{prefix}:To nbsp", 10, 4, f"#REDIRECT [[{prefix}:Nbsp]]"),
+    ]  # fmt: skip
+    path, folder = tmp_path / "dump.xml", str(tmp_path / "work")
+    path.write_text(f"{head}{''.join(pages)}</mediawiki>")
+    site = read_site_info(str(path))
+
+    def run(job: Any, blocks: Any, arguments: Any) -> dict[int, storage.Result]:
+        return {
+            block.number: job(arguments)(block, folder, PageMarker(str(tmp_path / "page")))
+            for block in blocks
+        }
+
+    result = read_templates.build(
+        run, [str(path)], {}, 1 << 30, folder, site=site.to_dict(), allow_truncated=False
+    )
+    assert result.rows == {"templates": 2, "redirects": 2}
+    shown = extract(
+        f"a {{{{{one}}}}} b {{{{{other}}}}} c {{{{{prefix}:{other}}}}} d {{{{To {one}}}}} e{{{{To nbsp}}}}f",
+        site,
+        dumped=TemplatePages(folder),
+    ).texts
+    if case == "case-sensitive":
+        assert (list(shown), result.drops) == (["a large b small c small d large e f"], {})
+    else:  # two pages that no such wiki has
+        assert (list(shown), result.drops) == (
+            ["a small b small c small d small e f"],
+            {"templates:same_name": 1},
+        )
 
 
 # As stages

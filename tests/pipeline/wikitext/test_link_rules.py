@@ -1,5 +1,6 @@
 """Links that are read together lead where each alone leads."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.dump.pages import read_site_info
-from pipeline.wikitext.link_rules import link_rules
+from pipeline.wikitext.link_rules import LinkRules, link_rules
+from pipeline.wikitext.templates import table
+from pipeline.wikitext.templates.table import TemplateTable
 from tests.support import DATA
 
 SITE = read_site_info(str(DATA / "wiki-40.xml"))
@@ -30,3 +33,28 @@ RAW = st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).map("".join)
 def test_together_and_alone_are_the_same(site: str, raws: list[str]) -> None:
     rules = link_rules(SITES[site], "fixed")
     assert rules.resolve_all(raws) == [rules.resolve(raw) for raw in raws]
+
+
+@pytest.mark.parametrize("written", ["{}", "Template:{}", "été {}", "a:{}", "{}#b"])
+def test_names_of_any_length_leave_no_memory_behind(written: str) -> None:
+    """A hostile page has as many long names as it likes; what is remembered of a dump stays small."""
+    rules, templates = LinkRules(SITE, "fixed"), TemplateTable("en")
+    rules.resolve(written), templates.find(written)
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            name = written.format(f"{number} " + "x" * 10_000)
+            rules.resolve(name)
+            templates.find(name)
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_that_come_late_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_KNOWN_NAMES", 4)
+    asked: list[str] = []
+    templates = TemplateTable("en", lambda name: asked.append(name))
+    for name in ("a1", "a2", "a3", "a4", "a5", "a6", "a5", "a6", "a5"):
+        templates.find(name)
+    assert asked == ["a1", "a2", "a3", "a4", "a5", "a6"]

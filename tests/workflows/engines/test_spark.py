@@ -52,6 +52,21 @@ def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
         stage.check_needs()
 
 
+@pytest.mark.parametrize("name", ["a:[b]", "x/a?:b/y", "12:00*", "{a}:1", "a\\:b", "über: [1]"])
+def test_a_name_that_spark_takes_for_an_address_and_a_pattern(tmp_path: Path, name: str) -> None:
+    wanted = r"^--workdir /.*: Spark reads no name with a colon and one of \[\]\{\}\*\?\\; give another"
+    with pytest.raises(ValueError, match=wanted):
+        ResolveRedirects(settings=run_of(tmp_path / name)).check_needs()
+    for near in (name.replace(":", ""), "12:00", "a:b/[c]"):
+        ResolveRedirects(settings=run_of(tmp_path / near)).check_needs()
+
+
+def test_a_name_that_is_no_utf8(tmp_path: Path) -> None:
+    stage = ResolveRedirects(settings=run_of(f"{tmp_path}/caf\udce9"))
+    with pytest.raises(ValueError, match=r"^--workdir '/.*caf\\udce9': no UTF-8, which Spark wants"):
+        stage.check_needs()
+
+
 # Why Spark did not start
 
 STACK = "An error occurred while calling X.\n: org.apache.spark.SparkException: Outer\n\tat org.a.B\n"

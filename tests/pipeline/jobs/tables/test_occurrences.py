@@ -1,6 +1,7 @@
 """Counting names in many texts at once, against brute force."""
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.jobs.tables import occurrences as counting
-from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, find_keys, keys_of, write_keys
+from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, find_keys, write_keys
 from pipeline.lookup.names import tokens
 from tests.support.oracle_tables import NameFinder
 
@@ -20,13 +21,14 @@ NAMES = st.sets(st.text(alphabet=ALPHABET, min_size=1, max_size=5), min_size=1, 
 
 
 def names_of(folder: Path, *names: str) -> NameKeys:
-    write_keys(str(folder / "names"), [names[:1], names[1:]] if names[1:] else [names], len(names))
+    batches = [names[:1], names[1:]] if names[1:] else [names] if names else []
+    write_keys(str(folder / "names"), lambda: batches, len(names))
     return NameKeys(str(folder / "names"))
 
 
 def count(texts: list[str], links: Links, known: NameKeys, names: set[str]) -> Counter[tuple[int, str]]:
     """How often each name is found in each text."""
-    by_row = dict(zip(known.rows(keys_of(sorted(names))).tolist(), sorted(names), strict=True))
+    by_row = dict(zip(known.rows(known.of_names(sorted(names))).tolist(), sorted(names), strict=True))
     found: Counter[tuple[int, str]] = Counter()
     for numbers, keys in find_keys(texts, links, known):
         rows = known.rows(keys).tolist()
@@ -90,16 +92,30 @@ def one_key(letters: str, size: int) -> list[str]:
 @pytest.mark.parametrize(
     ("letters", "size"), [("ab", 1024), ("\u331f\U000372c0", 64), ("\ubf05\U00017826", 128)]
 )
-def test_names_made_to_have_one_key_are_told_and_not_found(tmp_path: Path, letters: str, size: int) -> None:
-    made = one_key(letters, size)
-    assert len(set(keys_of(made).tolist())) == 1
-    same = write_keys(str(tmp_path / "names"), [[*made, "ape"]], 3)
-    assert same.tolist() == keys_of(made[:1]).tolist()
-    known = NameKeys(str(tmp_path / "names"))
-    assert known.rows(keys_of([*made, "ape"])).tolist() == [-1, -1, 0]
+def test_names_made_to_have_one_key_are_counted_each(tmp_path: Path, letters: str, size: int) -> None:
+    one, two = made = one_key(letters, size)
+    names = {*made, *one_key(letters, 2 * size), "ape", one + two}
+    assert len(names) == 5, "the longer words are one + two, and two + one"
+    texts = [f"{one} {two}, an ape", f"{two}", one + two, f"x{one}x apes {two} {one}"]
+    known = names_of(tmp_path, *sorted(names))
+    assert len(set(counting._Texts(made).whole().tolist())) == 1
+    assert sorted(known.rows(known.of_names([*names])).tolist()) == [0, 1, 2, 3, 4]
+    spans = {(number, *span) for number, text in enumerate(texts) for span in NameFinder(names).spans(text)}
+    found = Counter((number, texts[number][start:end]) for number, start, end in {*spans, (3, 1, 1 + size)})
+    assert (found[3, one], found[3, two], found[0, one]) == (2, 1, 1)
+    assert count(texts, Links(*np.array([[3], [1], [1 + size]])), known, names) == found
+    assert known.rows(known.of_names(["another", one + "a"])).tolist() == [-1, -1]
+
+
+def test_own_keys_are_those_of_no_other_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where keys are small numbers, as somebody could choose them."""
+    monkeypatch.setattr(counting, "_values", lambda: np.arange(0x110000, dtype=np.uint64) % np.uint64(4))
+    monkeypatch.setattr(counting, "_powers", lambda bits: [np.ones((1 << bits) + 1, np.uint64)] * 2)
+    names = {"".join(chosen) for size in (1, 2, 3) for chosen in product("abcde", repeat=size)}
+    known = names_of(tmp_path, *sorted(names))
+    assert sorted(known.rows(known.of_names(sorted(names))).tolist()) == [*range(len(names))]
 
 
 def test_no_name_is_found_among_none(tmp_path: Path) -> None:
-    write_keys(str(tmp_path / "names"), [], 0)
-    known = NameKeys(str(tmp_path / "names"))
+    known = names_of(tmp_path)
     assert count(["ape"], NO_LINKS, known, set()) == Counter()

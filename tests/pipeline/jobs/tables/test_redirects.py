@@ -1,12 +1,19 @@
 """Redirects are followed as plain Python follows them, and links end where their titles do."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline import storage
+from pipeline.jobs.extract_pages import PageExtractor
+from pipeline.jobs.spark_parts import SparkJob
+from pipeline.jobs.tables import redirects
 from pipeline.jobs.tables.redirects import find_variants, resolve_redirects
 from pipeline.mediawiki.conversions import find_conversion
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.storage.blocks import Block, PageMarker
 from tests.support.oracle_tables import Pages, resolve_titles
 
 pytestmark = pytest.mark.slow
@@ -39,6 +46,29 @@ def test_redirects_equal_the_plain_way(spark: Any, profile: str, max_hops: int |
     found = {row["title"]: row.asDict() for row in rows}
     assert len(rows) == len(found)
     assert found == expected
+
+
+def test_pages_without_an_id_stop_neither_stage(spark: Any, tmp_path: Path) -> None:
+    numbers = ["", "", "0", "-3", "12a", str(2**63), str(2**63), "1" * 30, "7"]
+    pages = (
+        f"<page><title>Gull {place}</title><id>{number}</id><revision><text>A [[bird]].</text></revision></page>"
+        for place, number in enumerate(numbers)
+    )
+    (tmp_path / "dump.xml").write_text(f"<mediawiki>{''.join(pages)}</mediawiki>")
+    site, folders = SiteInfo("en", "enwiki", "first-letter", ()), [str(tmp_path / name) for name in "ab"]
+    extract = PageExtractor({"site": site.to_dict(), "profile": "fixed", "allow_truncated": False})
+    block = Block(0, str(tmp_path / "dump.xml"), 0, 1 << 30)
+    result = extract(block, folders[0], PageMarker(str(tmp_path / "marker")))
+    assert (result.rows["pages"], result.drops["rejected:no_id"]) == (1, 8)
+    rejected = storage.read_rows(f"{folders[0]}/rejected/block-00000.parquet")
+    assert [tuple(row.values())[:3] for row in rejected] == [
+        (0, f"Gull {place}", "no_id") for place in range(8)
+    ]
+    manifest = storage.Manifest("ExtractPages", 1, {}, {}, **vars(result))
+    storage.write_manifest(folders[0], manifest)
+    job = SparkJob(spark, {"ExtractPages": folders[0]}, folders[1], "key", parts=1)
+    found = redirects.build(job, profile="fixed", dump="dump.xml", language="en")
+    assert (found.rows, found.facts) == ({"titles": 1}, {"statuses": {"page": 1}})
 
 
 def test_links_end_where_their_titles_do(tables: dict[str, Any]) -> None:

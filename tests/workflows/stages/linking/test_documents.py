@@ -28,7 +28,7 @@ from pipeline.storage.tries import write_numbers
 from tasks.linking.__main__ import main
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.corpora import linking
-from tasks.linking.corpora.documents import plan_blocks, read_block
+from tasks.linking.corpora.documents import check_beginnings, plan_blocks, read_block
 from tasks.linking.corpora.linking import DocumentLinker, cut_paragraphs, page_number
 from tasks.linking.linker import basis_of
 from tasks.linking.open import LinkerSettings, open_linker
@@ -237,6 +237,85 @@ def test_a_broken_line_is_named_and_counted(
     (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, line]))
     with pytest.raises(ValueError, match=r"2 of 3 pages .* were dropped .* corpus.max_rejected .*; the"):
         link(tmp_path / "texts", wiki[0], tmp_path / "again")
+
+
+GOOD = {"id": 1, "text": "x"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"id": 1, "body": "x"}, r"no field 'text'; wanted a text; found \[\"id\", \"body\"\]"),
+        ({"name": "1", "text": "x"}, "id is None; wanted a text or a whole number"),
+        ({"id": 1, "text": ["x"]}, r"text is \[\"x\"\]; wanted a text"),
+        ({"id": 1.5, "text": "x"}, r"id is 1\.5; wanted a text or"),
+        ([GOOD], r"found \[\{\"id\": 1, .*; wanted a JSON object"),
+        ("Ein Satz, kein JSON.", 'found "Ein Satz'),
+    ],
+)
+def test_a_file_without_a_document_ends_the_work_before_it_begins(
+    tmp_path: Path, line: object, said: str
+) -> None:
+    def run(*_: object) -> dict[int, storage.Result]:
+        raise AssertionError("the work begins")
+
+    def build(rejected: float = 0.5) -> None:
+        options: Any = {"block_bytes": 4096, "max_rejected": rejected}
+        linking.build(run, str(tmp_path / "linked"), str(tmp_path / "texts"), SETTINGS, **options)
+
+    folder = write_lines(tmp_path / "texts", [GOOD])
+    (folder / "a.jsonl").rename(folder / "0.jsonl")
+    (folder / "b.jsonl").write_text("\n" + f"{json.dumps(line)}\n" * 1001 + json.dumps(GOOD))
+    with pytest.raises(
+        ValueError, match=f"^none of the first 1,000 lines .*/b.jsonl is .*; the first: b.jsonl:2: {said}"
+    ):
+        build()
+    with pytest.raises(AssertionError, match="the work begins"):
+        build(rejected=1.0)
+    for content in (f"{json.dumps(line)}\n" * 999 + json.dumps(GOOD), f"{json.dumps(line)}\n" * 999, ""):
+        (folder / "b.jsonl").write_text(content)
+        with pytest.raises(AssertionError, match="the work begins"):
+            build()
+
+
+def test_a_table_without_a_document_ends_the_work_before_it_begins(wiki: Any, tmp_path: Path) -> None:
+    rows = [{"id": "1", "text": None}] * 1500
+    pq.write_table(
+        pa.Table.from_pylist(rows, pa.schema({"id": pa.string(), "text": pa.string()})),
+        tmp_path / "a.parquet",
+        row_group_size=300,
+    )
+    with pytest.raises(
+        ValueError, match=r"rows of .*a\.parquet is a document; the first: a\.parquet: row 1: text is"
+    ):
+        link(tmp_path, wiki[0], tmp_path / "linked", size=400)
+
+
+@pytest.mark.parametrize("size", [16, 100, 1 << 20])
+def test_a_line_that_never_ends_is_held_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("tasks.linking.corpora.documents._LONGEST", 60)
+    monkeypatch.setattr("tasks.linking.corpora.documents._PIECE", 7)
+    path = tmp_path / "a.jsonl"
+    lines = [
+        json.dumps(GOOD),
+        json.dumps({"id": 2, "text": "y" * 300}),
+        json.dumps(GOOD),
+        " " * 90 + json.dumps(GOOD),
+    ]
+    for end in ("", "\n"):
+        path.write_text("\n".join(lines) + end)
+        found = [each for block in plan_blocks([str(path)], size) for each in read_block(block, "a.jsonl")]
+        assert [each.reason for each in found] == ["", "too_long", "", "too_long"]
+        assert [each.message.split(";")[0] for each in found[1::2]] == [
+            f"a.jsonl:{number}: a line of 60 bytes or more" for number in (2, 4)
+        ]
+    path.write_text(json.dumps([GOOD] * 30))
+    with pytest.raises(
+        ValueError, match=r"none of the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"
+    ):
+        check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
 
 
 def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
