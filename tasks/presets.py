@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+DROPOUT = 0.1  # of all tasks and presets, as in the paper (appendix, Table 12)
+
 
 @cache
 def of_task(task: str) -> Mapping[str, Mapping[str, Any]]:

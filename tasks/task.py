@@ -29,7 +29,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.annotations import Annotate
 from tasks.io.probabilities import Choices
 from tasks.io.records import Record
-from tasks.presets import of_task
+from tasks.presets import DROPOUT, of_task
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
@@ -43,6 +43,7 @@ FeatureOut = TypeVar("FeatureOut", covariant=True)
 class Hyperparameters:
     """The hyper-parameters of fine-tuning; the values that all tasks share are the defaults (appendix, Table 12).
 
+    `dropout` is that of the whole model, whatever it was pretrained with.
     The classifier, which starts at random, may learn faster than the pretrained part:
     `head_learning_rate` is the same as `learning_rate` in the paper. `tokens_per_batch` bounds the words and
     entities that the model holds at once, and with it the memory: a batch with more of them is computed in
@@ -60,6 +61,7 @@ class Hyperparameters:
     epochs: int
     warmup_ratio: float = 0.06
     weight_decay: float = 0.01
+    dropout: float = DROPOUT
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-6
     max_words: int = 512
@@ -72,6 +74,7 @@ class Hyperparameters:
     def __post_init__(self) -> None:
         for name in ("tokens_per_batch", "patience", "micro_batch_size"):
             check_value(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        check_value(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         check_value(
             self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}"
         )

@@ -47,18 +47,23 @@ def read_fine_tuned(folder: Path) -> dict[str, Any]:
     return values if {"task", "model"} <= values.keys() else {}
 
 
-def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int) -> LukeModel:
+def load_luke(
+    path: str, *, use_entity_aware_attention: bool, mask_word: int, dropout: float | None = None
+) -> LukeModel:
     """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
 
     `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two and a model
     that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words, of
     which `mask_word` is the id of [MASK] (`start_entities_as_words`).
     Entity-aware queries that the weights lack start as copies of Q; those that are not wanted are left out; all of
-    that is logged. Raises ValueError for missing or unexpected keys.
+    that is logged. `dropout` replaces the one that the weights were trained with.
+    Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
     if not has_entities(weights):
         config = replace(config, entity_emb_size=config.hidden_size)
+    if dropout is not None:
+        config = replace(config, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     encoder = {
         key.removeprefix("luke."): tensor for key, tensor in weights.items() if key.startswith("luke.")
     }

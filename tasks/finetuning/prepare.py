@@ -126,7 +126,7 @@ def prepare(
     negative = task.negative_label(labels, settings.negative_label)
     words = WordTokenizer.load(tokenizer)
     torch.manual_seed(settings.seed)
-    luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
+    luke, markers = load_pretrained(task, variant, weights, words, tokenizer, hyperparameters.dropout)
     if annotate and variant.entities:
         if luke.entities_are_new:
             add_entities(luke, words, MentionTable(str(mentions)))
@@ -203,7 +203,12 @@ def check_parts(run: Prepared) -> None:
 
 
 def load_pretrained(
-    task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path
+    task: Task[Any, Any],
+    variant: Variant,
+    weights: Path,
+    words: WordTokenizer,
+    tokenizer: Path,
+    dropout: float,
 ) -> tuple[LukeModel, dict[str, int]]:
     """The encoder with the entities and the word markers of the task, and the markers' word ids.
 
@@ -211,7 +216,10 @@ def load_pretrained(
     and start anew.
     """
     luke = load_luke(
-        str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
+        str(weights),
+        use_entity_aware_attention=variant.entity_aware_attention,
+        mask_word=words.mask_id,
+        dropout=dropout,
     )
     values = read_fine_tuned(weights)
     if values and values["task"] not in TASKS:

@@ -7,8 +7,10 @@ from typing import Any
 from model.luke.config import check_type
 from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, TYPES, as_list, as_typed
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
+from tasks.presets import DROPOUT
 from workflows.run.kinds import (
     AUTO,
+    DROPOUT_RATE,
     POSITIVE_NUMBER,
     SHARE,
     SIZE,
@@ -210,6 +212,9 @@ class FineTuning:
     head_learning_rate: Any = option(AUTO, POSITIVE_NUMBER, "peak learning rate of the classifier")
     batch_size: Any = option(AUTO, whole_number(1), "examples of a step", flag="--batch-size")
     epochs: Any = option(AUTO, whole_number(1), "passes over the training data", flag="--epochs")
+    dropout: float = option(
+        DROPOUT, DROPOUT_RATE, "dropout of the whole model, whatever it was pretrained with"
+    )
     patience: int = option(
         0, whole_number(), "epochs in a row without a better score on dev that end training; 0: none do"
     )

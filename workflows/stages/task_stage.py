@@ -185,6 +185,7 @@ class TaskStage(TorchStage):
             "preset": self.tuning.preset if self._is_at_hub(weights) else self.preset_name(),
             "data": data_identity(self.data_folder()),
             "tokenizer": self.tokenizer_identity(),
+            **self.values("fine_tuning", "dropout"),
             **{name: value for name, value in optional.items() if value},
         }
 

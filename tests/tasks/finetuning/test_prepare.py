@@ -5,21 +5,24 @@ words ignore entities.
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from model.files import read_weights
 from model.hf.load import load_luke
-from model.luke.attention import EntityAwareAttention
+from model.luke.attention import EntityAwareAttention, SelfAttention
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.prepare import load_pretrained
 from tasks.finetuning.registry import TASKS
+from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS
-from tests.support.fine_tuned import bert, fine_tune, fine_tuned, prepared
+from tests.support.fine_tuned import QUICK, bert, fine_tune, fine_tuned, prepared
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
@@ -110,8 +113,47 @@ def test_a_tokenizer_that_has_the_markers_as_words_is_none_of_the_weights(folder
     for task in ("ner", "relation_classification"):
         with pytest.raises(ValueError, match=r"give the tokenizer that the weights were trained with"):
             load_pretrained(
-                TASKS[task], VARIANTS["luke"], folder / "relation_classification-luke", words, folder / "tokenizer"
+                TASKS[task], VARIANTS["luke"], folder / "relation_classification-luke", words,
+                folder / "tokenizer", dropout=0.0,
             )  # fmt: skip
+
+
+@pytest.mark.parametrize("before", [0.0, 0.3])
+@pytest.mark.parametrize("variant", ["luke", "roberta"])
+@pytest.mark.parametrize("task", TASKS)
+def test_dropout_is_fine_tunings_and_not_pretrainings(
+    folder: Path, tmp_path: Path, task: str, variant: str, before: float
+) -> None:
+    shutil.copytree(folder / "weights", tmp_path / "weights")
+    (config := tmp_path / "weights" / "config.json").write_text(
+        json.dumps(
+            json.loads((folder / "weights" / "config.json").read_text())
+            | {"hidden_dropout_prob": before, "attention_probs_dropout_prob": before}
+        )
+    )
+    for hyperparameters, wanted in (
+        (QUICK, 0.1),
+        (replace(QUICK, dropout=0.0), 0.0),
+        (replace(QUICK, dropout=0.4), 0.4),
+    ):
+        run = prepared(folder, hyperparameters, task=task, variant=variant, weights=config.parent)
+        found = {
+            name: part.p if isinstance(part, nn.Dropout) else part.dropout
+            for name, part in run.module.named_modules()
+            if isinstance(part, nn.Dropout | SelfAttention)
+        }
+        assert set(found.values()) == {wanted}
+        kinds = {".".join(name for name in each.split(".") if not name.isdigit()) for each in found}
+        parts = {f"luke.{name}.dropout" for name in ("word_embeddings", "entity_embeddings", "layers")}
+        assert kinds == {*parts, "dropout", "luke.layers.attention"}  # the first is the classifier's
+        model = configuration(run)["model"]
+        assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == wanted
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, 1.5])
+def test_a_dropout_that_cannot_be_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"dropout is {value}, but must be at least 0 and below 1"):
+        replace(QUICK, dropout=value)
 
 
 def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:

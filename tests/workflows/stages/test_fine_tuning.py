@@ -108,6 +108,8 @@ def test_a_fine_tuned_model_is_a_start_and_brings_its_tokenizer(stage: Any) -> N
         ("gradient_checkpointing", True),
         ("tokens_per_batch", 300),
         ("head_learning_rate", 5e-3),
+        ("dropout", 0.0),
+        ("dropout", 0.25),
     ],
 )
 def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
