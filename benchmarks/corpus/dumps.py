@@ -6,16 +6,12 @@ then the tail. Equal sources give equal bytes; what is held in memory is the sou
 
 import bz2
 import re
-from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.dump.containers import plan_blocks
-from pipeline.dump.pages import Page, read_pages
-from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.files import file_sha256
 
 SMALL, LARGE, FEW, EMPTY = "enwiki-2016-206", "enwiki-2006-12k", "enwiki-2006-500", "almost-empty"
@@ -119,14 +115,6 @@ def link_within(page: bytes, ending: bytes, titles: Set[bytes]) -> bytes:
         return match[0] if stays else match[0][:at] + ending + match[0][at:]
 
     return _TARGET.sub(changed, _REDIRECT.sub(changed, page, count=1))
-
-
-def articles(path: str | Path, site: SiteInfo, *, allow_truncated: bool = False) -> Iterator[Page]:
-    """Yield the pages of a dump that are no redirects."""
-    for block in plan_blocks([str(path)], 16 << 20):
-        for page in read_pages(block, site, Counter(), allow_truncated=allow_truncated):
-            if isinstance(page, Page) and not page.redirect:
-                yield page
 
 
 def _split(source: Path) -> tuple[bytes, list[bytes], bytes]:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from benchmarks.harness.options import Options, absolute, count
@@ -28,13 +27,12 @@ from benchmarks.model.workloads import AWARE, ORIGINAL, OURS, THEIRS
 from benchmarks.tasks import ner
 from model.pretraining.recipes import PRECISIONS
 from model.pretraining.throughput import has_bf16, published_rate
-from tests.support.shards import ENTITIES, random_rows, write_sequences
+from tests.support.shards import random_rows, write_long_sequences, write_sequences
 
 # The module of each workload.
 MODULES = dict.fromkeys(("micro_batch", "train"), "model.gpu_workloads") | {"speed": "tasks.ner_workloads"}
 PACKAGES = ("torch", "triton", "transformers", "numpy", "pyarrow")
 MOST_SECONDS, TEST_SECONDS = 150, 200  # of a measurement, and of all tests
-WORDS_A_MENTION, MOST_WORDS, MADE = 14, 510, 3000
 NER_DATA = "examples/ner/train.txt"  # from the repository's root, where workloads run
 # The first is what others are set against.
 NER = {
@@ -107,7 +105,11 @@ def measure(
     A workload that would begin after the minutes are over is left out, and says so.
     """
     end = time.monotonic() + 60 * options.minutes
-    sequences = options.sequences or make_sequences(folder / "sequences", options.quick)
+    sequences = options.sequences
+    if not sequences and options.quick:
+        sequences = write_sequences(folder / "sequences", random_rows(80))
+    elif not sequences:
+        sequences = write_long_sequences(folder / "sequences")
     machine = {"device": options.device, "threads": options.threads}
     for workload, row in plan.all(options.modes, options.precision):
         given = row | machine | ({} if workload == "speed" else {"sequences": str(sequences)})
@@ -128,22 +130,6 @@ def run_tests() -> Record:
     lines = [line.strip("= ") for line in done.stdout.splitlines() if line.strip("= ")] or ["no words"]
     named = [line for line in lines[:-1] if re.match(r"(SKIPPED|FAILED|ERROR) ", line)]
     return {"status": done.returncode, "lines": [*named, lines[-1]]}
-
-
-def make_sequences(folder: Path, tiny: bool) -> Path:
-    """Write random sequences, for where there is no corpus: few ids, lengths that are drawn evenly."""
-    if tiny:
-        return write_sequences(folder, random_rows(80))
-    generator, rows = np.random.default_rng(0), []
-    for page in range(MADE):
-        size = int(generator.integers(20, MOST_WORDS + 1))
-        starts = np.arange(0, size - 3, WORDS_A_MENTION)
-        ends = starts + generator.integers(1, 4, size=len(starts))
-        row = {"word_ids": generator.integers(4, 59, size=size), "entity_starts": starts, "entity_ends": ends}
-        row["entity_ids"] = generator.integers(1, ENTITIES, size=len(starts))
-        rows.append({name: value.tolist() for name, value in row.items()} | {"page_id": page})
-    facts = {"max_words": MOST_WORDS + 2, "max_entities": MOST_WORDS // WORDS_A_MENTION + 1}
-    return write_sequences(folder, rows, **facts)
 
 
 def read_options() -> argparse.Namespace:

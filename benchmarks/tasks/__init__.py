@@ -1,5 +1,6 @@
-"""Entity recognition beside transformers, and the costs of linking.
+"""Entity recognition beside transformers, the costs of linking, and its service among clients.
 
 ner, ner_workloads          from words to logits
-linking, linking_workloads  the command and the service
+linking, linking_workloads  the command
+serving, serving_workloads  the service, whose clients are those of tests/support/clients.py
 """

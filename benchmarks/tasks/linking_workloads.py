@@ -4,7 +4,6 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import IO
 
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
@@ -33,14 +32,5 @@ def count_mentions(answers: IO[str]) -> int:
     return sum(each["title"] is not None for line in answers for each in json.loads(line)["mentions"])
 
 
-def loaded(*, model: str, tokenizer: str) -> Record:
-    """Return the resident size of a process that has loaded a model and its tokenizer."""
-    from model.hf.load import read_pretrained
-    from pipeline.sequences.tokenizer import WordTokenizer
-
-    kept = read_pretrained(Path(model)).eval(), WordTokenizer.load(tokenizer)
-    return {"MB": kernel_size("VmRSS"), "parameters": sum(each.numel() for each in kept[0].parameters())}
-
-
 if __name__ == "__main__":
-    serve(link, loaded)
+    serve(link)

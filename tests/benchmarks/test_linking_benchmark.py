@@ -14,8 +14,8 @@ from tests.support.mentions import ARTICLES, small_pages, write_mentions
 TEXT = "Ann and ab met Bob."
 
 
-def test_the_command_and_the_service_are_counted(tmp_path: Path) -> None:
-    """A mention without a page does not count; each text is asked once, by several clients."""
+def test_the_command_is_counted(tmp_path: Path) -> None:
+    """A mention without a page does not count."""
     (table := tmp_path / "mentions").mkdir()
     write_mentions(table, small_pages(ARTICLES), size=5)
     documents = tmp_path / "documents.jsonl"
@@ -29,8 +29,3 @@ def test_the_command_and_the_service_are_counted(tmp_path: Path) -> None:
     assert (row["linked"], row["mentions/s"]) == (4, pytest.approx(4 / seconds))
     assert row["largest MB"] > 10
     assert script.command_row("given", {"failure": "no"})["mentions/s"] is None
-    texts = [f"{TEXT} {n}" for n in range(7)]
-    with script.served(["--mentions", str(table)], 1) as (_, port):
-        assert script.ask(port, texts, 3)[1] == 7 * script.ask(port, texts[:1], 1)[1] > 0
-        with pytest.raises(ValueError, match=r"^the service answers 4"):
-            script.ask(port, [TEXT * 100_000], 1)

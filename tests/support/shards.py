@@ -74,6 +74,21 @@ def write_sequences(
     return folder
 
 
+def write_long_sequences(
+    folder: Path, count: int = 3000, longest: int = 510, words_a_mention: int = 14
+) -> Path:
+    """Write random sequences of few ids, with an entity every so many words; their lengths are drawn evenly."""
+    generator, rows = np.random.default_rng(0), []
+    for page in range(count):
+        size = int(generator.integers(20, longest + 1))
+        starts = np.arange(0, size - 3, words_a_mention)
+        ends = starts + generator.integers(1, 4, size=len(starts))
+        row = {"word_ids": generator.integers(4, 59, size=size), "entity_starts": starts, "entity_ends": ends}
+        row["entity_ids"] = generator.integers(1, ENTITIES, size=len(starts))
+        rows.append({name: value.tolist() for name, value in row.items()} | {"page_id": page})
+    return write_sequences(folder, rows, max_words=longest + 2, max_entities=longest // words_a_mention + 1)
+
+
 def title_words() -> pa.Table:
     """Titles of one to three words, whose names are their first ones; the special entities and the last have none."""
     words = [
