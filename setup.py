@@ -29,8 +29,10 @@ setup(
         "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
+        "workflows.base": ["luigi.toml"],
         "workflows.planning": ["costs.toml"],
         "workflows.report": ["templates/*"],
+        "workflows.report.paper": ["texts.toml"],
     },
     install_requires=[
         "apache-beam>=2.77,<2.78",  # pipeline/jobs/beam.py knows one of its threads by name

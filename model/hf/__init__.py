@@ -1,12 +1,12 @@
 """Model folders of transformers and of LUKE's authors; `python -m model.hf` checks, exports and compares them.
 
-keys        names of parameters in this project and in transformers, by keys.toml
-original    the authors' release
-load        any folder to a model
-tokenizers  tokenizers' files
-export      a pretrained model to transformers' folder
-fine_tuned  a fine-tuned model to it, and back
-card        the model card
-card.toml   its words, and programs that use a model
-compare     outputs in both implementations
+keys, keys.toml  names of parameters in this project and in transformers
+original         the authors' release
+load             any folder to a model
+tokenizers       tokenizers' files
+export           a pretrained model to transformers' folder
+fine_tuned       a fine-tuned model to it, and back
+card             the model card
+card.toml        its words, and programs that use a model
+compare          outputs in both implementations
 """

@@ -16,9 +16,7 @@ from model.luke.heads import LukeForPretraining
 
 TOLERANCE = 1e-4
 SEED = 0
-WHOLE = {"luke": "LukeForMaskedLM", "bert": "BertForMaskedLM"}  # else RoBERTa's, which its relatives share
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")
-ENCODERS = {"luke": "LukeModel", "bert": "BertModel"}
 
 
 def check_and_print(folder: Path) -> int:
@@ -60,7 +58,7 @@ def check(folder: Path) -> tuple[dict[str, float], list[str], str]:
     batch = random_batch(config, entities=entities)
     ours = our_outputs(config, weights, batch, str(folder))
     with_heads = "word_head.bias" in weights
-    theirs, absent = their_outputs(folder, values["model_type"], batch, with_heads=with_heads)
+    theirs, absent = their_outputs(folder, batch, with_heads=with_heads)
     differences = {
         name: float((ours[name] - each).abs().max()) if ours[name].shape == each.shape else float("inf")
         for name, each in theirs.items()
@@ -91,8 +89,7 @@ def our_outputs(
         source=source,
         entities_required=has_entities(weights),
     )
-    for head in (module.word_head, module.entity_head):
-        name = "word_head." if head is module.word_head else "entity_head."
+    for name, head in (("word_head.", module.word_head), ("entity_head.", module.entity_head)):
         found = {key.removeprefix(name): tensor for key, tensor in weights.items() if key.startswith(name)}
         if found:
             load_strictly(head, found, source=source, optional=set())
@@ -109,16 +106,13 @@ def our_outputs(
     return outputs
 
 
-def their_outputs(
-    folder: Path, model_type: str, batch: Batch, *, with_heads: bool
-) -> tuple[dict[str, Tensor], list[str]]:
+def their_outputs(folder: Path, batch: Batch, *, with_heads: bool) -> tuple[dict[str, Tensor], list[str]]:
     """The outputs of transformers by name, and the parameters that it did not find in the folder."""
     import transformers
 
-    names, default = (WHOLE, "RobertaForMaskedLM") if with_heads else (ENCODERS, "RobertaModel")
     # A pooler, which nothing here uses, would be missed in most folders.
     extra: dict[str, Any] = {} if with_heads else {"add_pooling_layer": False}
-    kind = getattr(transformers, names.get(model_type, default))
+    kind: Any = transformers.AutoModelForMaskedLM if with_heads else transformers.AutoModel
     module, info = kind.from_pretrained(
         folder, local_files_only=True, output_loading_info=True, dtype=torch.float32, **extra
     )

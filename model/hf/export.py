@@ -62,7 +62,7 @@ def export(
     words |= {marker: len(words) + number for number, marker in enumerate(markers)}
     kept = entity_rows(entities, lite=lite)
     qids = entity_vocab.with_name(QIDS)
-    tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
+    tensors = exported_tensors(to_transformers(weights), config, word_rows, [*kept.values()]) | pooler(config)
     entities = {title: row for row, title in enumerate(kept)}
     exported = exported_config(config, tensors, words=len(words), entities=len(entities))
     output.mkdir(parents=True, exist_ok=True)
@@ -120,16 +120,18 @@ def entity_rows(entities: Mapping[str, int], *, lite: bool) -> dict[str, int]:
 def exported_tensors(
     state: dict[str, Tensor], config: LukeConfig, word_rows: Sequence[int], entities: Sequence[int]
 ) -> dict[str, Tensor]:
-    """All that LukeForMaskedLM has: our tensors with these rows of the tables, copies, queries and a pooler."""
+    """All that transformers' LUKE has but a pooler: our tensors with these rows of the tables, queries, and copies."""
     for key, rows in (
         ("luke.embeddings.word_embeddings.weight", word_rows),
         ("lm_head.bias", word_rows),
         ("luke.entity_embeddings.entity_embeddings.weight", entities),
         ("entity_predictions.bias", entities),
     ):
-        state[key] = state[key][torch.tensor(rows)]
-    state = with_padding_positions(with_queries(state, config), config) | pooler(config)
-    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+        if key in state:
+            state[key] = state[key][torch.tensor(rows, device=state[key].device)]
+    state = with_padding_positions(with_queries(state, config), config)
+    heads = COPIES if "lm_head.bias" in state else {}
+    return state | {copy: state[original].clone() for copy, original in heads.items()}
 
 
 def exported_config(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
 from model.hf import keys
-from model.hf.export import exported_config, pooler, transformers_config, with_padding_positions, with_queries
+from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
 from model.hf.original import refuse_archive
 from model.hf.tokenizers import (
@@ -160,13 +160,8 @@ def export_fine_tuned(
     luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
     rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
     state = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
-    state = with_padding_positions(state, luke.config)
-    for key, chosen in (
-        ("luke.embeddings.word_embeddings.weight", list(rows.values())),
-        ("luke.entity_embeddings.entity_embeddings.weight", list(entities.values())),
-    ):
-        state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
-    state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
+    state = exported_tensors(state, luke.config, [*rows.values()], [*entities.values()])
+    state |= pooler(luke.config) if architecture.task else {}
     state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
     vocabulary = {word: number for number, word in enumerate(rows)}
     entity_ids = {title: number for number, title in enumerate(entities)}

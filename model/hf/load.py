@@ -177,7 +177,7 @@ def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, 
     original.refuse_archive(folder)
     if is_ours(folder):
         return read_config(folder, with_heads=with_heads), folder
-    if original.is_original(folder):
+    if (folder / original.METADATA).is_file() and not (folder / CONFIG).is_file():
         return original.read_original_config(folder), folder
     values, folder = read_transformers(path)
     config = keys.config_from_transformers(

@@ -17,11 +17,6 @@ ENTITY_VOCABULARY, MULTILINGUAL_VOCABULARY = "entity_vocab.tsv", "entity_vocab.j
 ROBERTA_PADDING = 1
 
 
-def is_original(folder: Path) -> bool:
-    """Return whether a folder holds an original release."""
-    return (folder / METADATA).is_file() and not (folder / "config.json").is_file()
-
-
 def refuse_archive(path: Path) -> None:
     """Raise a ValueError for a file where a folder is wanted, with the remedy for an archive."""
     if path.is_file():

@@ -6,7 +6,6 @@ On a CPU         products (`attention_cpu`), sequence after sequence; torch's at
                  nor a query for entities, except in training in bf16
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -24,11 +23,6 @@ class Queries:
     for_words: Tensor
     for_entities: Tensor | None = None
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor | None]:
-        """The function of both."""
-        entities = None if self.for_entities is None else function(self.for_entities)
-        return function(self.for_words), entities
-
 
 def attend(
     queries: Queries, keys: Tensor, values: Tensor, layout: Packed, heads: int, dropout: float
@@ -40,7 +34,8 @@ def attend(
             tokens = Reordered.apply(tokens, layout.order, layout.places)
         return tokens.unflatten(-1, (heads, -1))
 
-    in_order = *queries.map(arrange), arrange(keys), arrange(values)
+    entities = None if queries.for_entities is None else arrange(queries.for_entities)
+    in_order = arrange(queries.for_words), entities, arrange(keys), arrange(values)
     if keys.device.type in JAGGED_DEVICES:
         attended = attention_cuda.attend_jagged(*in_order, layout, dropout)
     else:

@@ -56,7 +56,10 @@ def attend_in_turn(
         lengths,
         strict=True,
     )
-    attended = [attend(*tensors, words, dropout) for *tensors, (words, _) in rows]
+    attended = [
+        attend(for_words, for_entities, keys, values, words, dropout)
+        for for_words, for_entities, keys, values, (words, _) in rows
+    ]
     return Joined.apply(sizes, *attended)
 
 

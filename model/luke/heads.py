@@ -38,22 +38,6 @@ class Head(nn.Module):
         return functional.linear(self.transform(states), table, self.bias)
 
 
-class WordHead(Head):
-    """RoBERTa's or BERT's masked language model head; its output matrix is the word embedding table."""
-
-    def __init__(self, config: LukeConfig) -> None:
-        # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
-        activation = config.hidden_act if config.word_encoder == "bert" else "gelu"
-        super().__init__(config, config.hidden_size, config.vocab_size, activation)
-
-
-class EntityHead(Head):
-    """The head of the public checkpoints: it narrows to the width of B, which is its output matrix."""
-
-    def __init__(self, config: LukeConfig) -> None:
-        super().__init__(config, config.entity_emb_size, config.entity_vocab_size, config.hidden_act)
-
-
 class PaperEntityHead(Head):
     """The head of the paper's equations: m = layer_norm(gelu(W_h h_e + b_h)), logits = B T m + b_o."""
 
@@ -81,8 +65,13 @@ class LukeForPretraining(nn.Module):
     def __init__(self, config: LukeConfig) -> None:
         super().__init__()
         self.luke = LukeModel(config)
-        self.word_head = WordHead(config)
-        self.entity_head = PaperEntityHead(config) if config.entity_head == "paper" else EntityHead(config)
+        # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
+        activation = config.hidden_act if config.word_encoder == "bert" else "gelu"
+        self.word_head = Head(config, config.hidden_size, config.vocab_size, activation)
+        # That of the public checkpoints narrows to the width of B, which is its output matrix.
+        released = (config.entity_emb_size, config.entity_vocab_size, config.hidden_act)
+        is_paper = config.entity_head == "paper"
+        self.entity_head = PaperEntityHead(config) if is_paper else Head(config, *released)
         for head in (self.word_head, self.entity_head):
             for module in head.modules():
                 initialise(module, config.initializer_range)

@@ -138,9 +138,8 @@ def in_proportion(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[s
 
 def values_text(values: Mapping[str, Any]) -> str:
     """Values in a line, those of phases with a slash between them: "batch_size 64, steps 100/100"."""
-    return ", ".join(f"{name} {value_text(value)}" for name, value in values.items())
-
-
-def value_text(value: Any) -> str:
-    """A value for people; several with a slash between them."""
-    return "/".join(f"{each:g}" if isinstance(each, float) else str(each) for each in as_list(value))
+    texts = {
+        name: "/".join(f"{each:g}" if isinstance(each, float) else str(each) for each in as_list(value))
+        for name, value in values.items()
+    }
+    return ", ".join(f"{name} {text}" for name, text in texts.items())

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ class Loader:
         """The (epoch, index) of each sequence of a step, those of all processes."""
         size, length = self.recipe.batch_size, len(self.corpus if self.chosen is None else self.chosen)
         places = [divmod(position, length) for position in range(step * size, (step + 1) * size)]
-        drawn = [(epoch, int(_order(length, self.seed, epoch)[place])) for epoch, place in places]
+        drawn = [(epoch, int(_order(length, seed=self.seed, epoch=epoch)[place])) for epoch, place in places]
         return drawn if self.chosen is None else [(epoch, int(self.chosen[place])) for epoch, place in drawn]
 
     def __call__(self, step: int) -> list[MicroBatch]:
@@ -112,18 +112,16 @@ class Loader:
             for epoch, index in self.indices(step)[self.rank :: self.ranks]
         ]
         totals = labels_in(masked)
+        most = self.corpus.facts.max_mention_words
+        batch = partial(collate, entities=self.entities, max_mention_words=most)
         return [
-            MicroBatch(self.collate(part), labels_in(part) if self.averages_parts else totals)
+            MicroBatch(batch(part), labels_in(part) if self.averages_parts else totals)
             for part in cut(masked, self.recipe)
         ]
 
     def __getitem__(self, step: int) -> Step:
         """The micro-batches of a step in one tensor."""
         return Step.of(self(step))
-
-    def collate(self, part: Sequence[MaskedSequence]) -> FlatBatch:
-        """Some sequences as one batch."""
-        return collate(part, entities=self.entities, max_mention_words=self.corpus.facts.max_mention_words)
 
     def stream(
         self, first: int, end: int, workers: int, *, pinned: bool = False
@@ -167,9 +165,7 @@ def choose_sequences(corpus: Corpus, min_entities: int) -> NDArray[np.int64] | N
     return chosen
 
 
-@lru_cache(maxsize=2)
-def _order(length: int, seed: int, epoch: int) -> NDArray[Any]:
-    return epoch_order(length, seed=seed, epoch=epoch)
+_order = lru_cache(maxsize=2)(epoch_order)
 
 
 def labels_in(sequences: Sequence[MaskedSequence]) -> dict[str, int]:

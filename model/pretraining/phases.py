@@ -15,7 +15,7 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.recipes import Phase, Recipe
-from model.pretraining.throughput import Meter, describe_device, peak_memory, progress_text, work_of
+from model.pretraining.throughput import Meter, Peaks, describe_device, peak_memory, progress_text, work_of
 from model.training.checkpoints import Checkpoint, save_checkpoint
 from model.training.loop import NotFiniteError, fit
 from model.training.metrics_log import Line, Record, StepMeans
@@ -51,51 +51,6 @@ class Execution:
         return self.workers
 
 
-@dataclass(frozen=True)
-class Monitor:
-    """The evaluation and the record of one run; of several processes the first alone has a record."""
-
-    ranks: Ranks
-    held_out: HeldOut
-    schedule: Schedule
-    masks_words: bool
-    record: Record | None
-    meter: Meter
-
-    def begin(self, step: int, device: torch.device) -> None:
-        """Record where the run goes on, and on what."""
-        if not self.record:
-            return
-        machine = {"device": describe_device(device), "torch": torch.__version__}
-        peaks = {f"{name}_flops_per_second": value for name, value in asdict(self.meter.peaks).items()}
-        self.record.speed({"step": step, **machine, **peaks})
-
-    def log(self, line: Line, device: torch.device) -> None:
-        """Record the means of a stretch of steps, and its speed."""
-        if not self.record:
-            return
-        self.record.metrics(line)
-        memory = {"memory_bytes": peak_memory(device)}
-        self.record.speed({"step": line["step"]} | self.meter.figures() | memory)
-
-    def evaluate(self, module: LukeForPretraining, step: int, batch_size: int) -> None:
-        """Record held-out figures where they are due after `step` finished steps."""
-        if not self.schedule.is_due(step):
-            return
-        with self.meter.aside("evaluation"):
-            count = self.schedule.sequences(step)
-            figures = evaluate(
-                module,
-                self.held_out,
-                sequences=count,
-                batch_size=batch_size,
-                ranks=self.ranks,
-                masks_words=self.masks_words,
-            )
-            if self.record:
-                self.record.evaluation({"step": step} | figures)
-
-
 @dataclass
 class PhaseTraining:
     """One run over all phases of a recipe, from a checkpoint or from the beginning; `fit` does the steps."""
@@ -108,8 +63,18 @@ class PhaseTraining:
     ranks: Ranks
     execution: Execution
     progress: bool
-    monitor: Monitor
+    held_out: HeldOut
+    record: Record | None  # of several processes the first alone has one
+    evaluate_every: int | None
     stop: StopRequest = field(default_factory=StopRequest)
+
+    def __post_init__(self) -> None:
+        recipe, every = self.loader.recipe, self.evaluate_every
+        every = recipe.checkpoint_every if every is None else every
+        steps = sum(phase.steps for phase in recipe.phases)
+        self.schedule = Schedule(every if len(self.held_out) else 0, steps, recipe.batch_size)
+        peaks = Peaks.of(self.ranks.device, narrow=recipe.precision == "bf16")
+        self.meter = Meter(self.module.config, peaks, self.ranks.count)
 
     def train(self, checkpoint: Checkpoint | None) -> None:
         """Run what is left of each phase."""
@@ -120,7 +85,7 @@ class PhaseTraining:
         self.means = StepMeans(names, self.ranks)
         if checkpoint:
             self.means.restore(checkpoint.figures)
-        self.monitor.begin(checkpoint.step if checkpoint else 0, self.ranks.device)
+        self.record_machine(checkpoint.step if checkpoint else 0)
         start = 0
         for number, phase in enumerate(recipe.phases, start=1):
             if checkpoint is None or checkpoint.step < start + phase.steps:
@@ -139,7 +104,7 @@ class PhaseTraining:
         workers = self.execution.workers_on(device)
         steps = self.loader.stream(first, end, workers, pinned=device.type == "cuda")
         self.saved_at = time.monotonic()
-        meter = self.monitor.meter
+        meter = self.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
         with self.bar(number, first) as bar:
 
@@ -174,7 +139,7 @@ class PhaseTraining:
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
         """The losses of a micro-batch; its predictions are with_totals."""
-        self.monitor.meter.add(work_of(part.batch.shape))
+        self.meter.add(work_of(part.batch.shape))
         with self.autocast():
             output = self.module(to_device(part.batch, self.module, self.ranks.device), part.totals)
         self.means.count(output.correct, output.total)
@@ -192,7 +157,7 @@ class PhaseTraining:
 
         is_off = not (self.progress and self.ranks.is_first)
         return tqdm(
-            total=self.monitor.schedule.steps,
+            total=self.schedule.steps,
             initial=done,
             desc=f"pretraining, phase {number}",
             unit="step",
@@ -218,19 +183,48 @@ class PhaseTraining:
         """Write what is due after `done` steps; end the run after SIGTERM."""
         recipe = self.loader.recipe
         if done % recipe.log_every == 0 or done == end:
-            self.monitor.log(self.means.line(phase, done, learning_rate), self.ranks.device)
+            self.record_means(self.means.line(phase, done, learning_rate))
         # Before the checkpoint: a run that goes on from it does not evaluate its step again.
-        with self.autocast():
-            self.monitor.evaluate(self.module, done, recipe.micro_batch_size)
+        if self.schedule.is_due(done):
+            self.evaluate(done)
         self.finished = self.means.state()
         is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
         minutes = (time.monotonic() - self.saved_at) / 60
         is_late = 0 < self.execution.checkpoint_minutes <= minutes
         if is_stopped or is_late or done % recipe.checkpoint_every == 0 or done == end:
-            with self.monitor.meter.aside("checkpoint"):
+            with self.meter.aside("checkpoint"):
                 self.save_checkpoint(done, optimizer)
         if is_stopped:
             raise Stopped(self.output, done)
+
+    def record_machine(self, step: int) -> None:
+        """Record where the run goes on, and on what."""
+        if self.record:
+            machine = {"device": describe_device(self.ranks.device), "torch": torch.__version__}
+            peaks = {f"{name}_flops_per_second": value for name, value in asdict(self.meter.peaks).items()}
+            self.record.speed({"step": step, **machine, **peaks})
+
+    def record_means(self, line: Line) -> None:
+        """Record the means of a stretch of steps, and its speed."""
+        if self.record:
+            self.record.metrics(line)
+            memory = {"memory_bytes": peak_memory(self.ranks.device)}
+            self.record.speed({"step": line["step"]} | self.meter.figures() | memory)
+
+    def evaluate(self, step: int) -> None:
+        """Record held-out figures after `step` finished steps."""
+        recipe = self.loader.recipe
+        with self.meter.aside("evaluation"), self.autocast():
+            figures = evaluate(
+                self.module,
+                self.held_out,
+                sequences=self.schedule.sequences(step),
+                batch_size=recipe.micro_batch_size,
+                ranks=self.ranks,
+                masks_words=recipe.masked_word_share > 0,
+            )
+            if self.record:
+                self.record.evaluation({"step": step} | figures)
 
     def save_checkpoint(self, step: int, optimizer: torch.optim.Optimizer) -> None:
         """Make what is needed to go on after `step` finished steps visible at once; one process does."""

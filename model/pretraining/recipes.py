@@ -97,16 +97,14 @@ class Recipe:
             check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         for name in ("tokens_per_batch", "min_entities"):
             check(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
-        precisions = (AUTO, *PRECISIONS)
-        check(self.precision in precisions, "precision", self.precision, f"one of {', '.join(precisions)}")
+        for name, known in (("precision", (AUTO, *PRECISIONS)), ("entity_start", (AUTO, *STARTS))):
+            check(getattr(self, name) in known, name, getattr(self, name), f"one of {', '.join(known)}")
         check(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
         is_pair = isinstance(self.betas, tuple) and len(self.betas) == 2
         is_pair = is_pair and all(isinstance(beta, float) and 0 <= beta < 1 for beta in self.betas)
         check(is_pair, "betas", self.betas, "two numbers, each at least 0 and below 1")
         for name in ("weight_decay", "masked_word_share", "masked_entity_share"):
             check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "at least 0, at most 1")
-        starts = (AUTO, *STARTS)
-        check(self.entity_start in starts, "entity_start", self.entity_start, f"one of {', '.join(starts)}")
         if not self.masked_word_share and not self.masked_entity_share:
             raise ValueError("masked_word_share and masked_entity_share are 0: there is nothing to learn")
 

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,12 +25,12 @@ from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining import VERSION
 from model.pretraining.configuration import Configuration, values_text
-from model.pretraining.evaluation import Schedule, sample_predictions
+from model.pretraining.evaluation import sample_predictions
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, Execution, Monitor, PhaseTraining
+from model.pretraining.phases import CHECKPOINTS, Execution, PhaseTraining
 from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
 from model.pretraining.start import begin_with_words, build_model
-from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
+from model.pretraining.throughput import gpu_memory, has_bf16
 from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
 from model.training.loop import check_seed, resolve_device
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
@@ -91,10 +91,8 @@ def pretrain(
             record = Record(output, checkpoint.step if checkpoint else 0, tracker) if ranks.is_first else None
             with closing(record) if record else nullcontext():
                 held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
-                monitor = make_monitor(recipe, held_out, module, ranks, record, evaluate_every)
-                training = PhaseTraining(
-                    module, new, loader, output, run, ranks, execution, progress, monitor
-                )
+                settings = (ranks, execution, progress, held_out, record, evaluate_every)
+                training = PhaseTraining(module, new, loader, output, run, *settings)
                 with on_sigterm() as training.stop:
                     training.train(checkpoint)
             if ranks.is_first:
@@ -147,7 +145,11 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
     """Write the model's answers, how it was trained, and last its weights, with which the run is done."""
     output, loader = training.output, training.loader
     with training.autocast():
-        write_answers(output / ANSWERS, sample_predictions(training.module, training.monitor.held_out))
+        answers = sample_predictions(training.module, training.held_out)
+    (output / ANSWERS).unlink(missing_ok=True)
+    if answers:
+        lines = "".join(f"{json.dumps(row)}\n" for row in answers)
+        write_aside(output / ANSWERS, lambda aside: aside.write_text(lines, encoding="utf-8"))
     name = base_name or configuration.base_model
     is_folder = name != SCRATCH and os.path.isdir(name)
     record = {
@@ -170,15 +172,6 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
 
 
-def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the model's predictions for some mentions, a line each; no file where there is none."""
-    if not rows:
-        path.unlink(missing_ok=True)
-        return
-    text = "".join(f"{json.dumps(row)}\n" for row in rows)
-    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
-
-
 def start_or_resume(
     module: LukeForPretraining,
     corpus: Corpus,
@@ -198,29 +191,6 @@ def start_or_resume(
     module.to(ranks.device)
     ranks.share(module.state_dict().values())
     return checkpoint
-
-
-def make_monitor(
-    recipe: Recipe,
-    held_out: HeldOut,
-    module: LukeForPretraining,
-    ranks: Ranks,
-    record: Record | None,
-    evaluate_every: int | None,
-) -> Monitor:
-    """The evaluation and the record of a run of that recipe."""
-    every = recipe.checkpoint_every if evaluate_every is None else evaluate_every
-    steps = sum(phase.steps for phase in recipe.phases)
-    schedule = Schedule(every if len(held_out) else 0, steps, recipe.batch_size)
-    peaks = Peaks.of(ranks.device, narrow=recipe.precision == "bf16")
-    return Monitor(
-        ranks,
-        held_out,
-        schedule,
-        recipe.masked_word_share > 0,
-        record,
-        Meter(module.config, peaks, ranks.count),
-    )
 
 
 def is_finished(output: Path, run: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import importlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Record:
     def metrics(self, line: Line) -> None:
         """Add the means of a stretch of steps."""
         append_line(self.folder / METRICS, line)
-        append_row(self.folder / TABLE, line, lambda: read_lines(self.folder / METRICS))
+        write_table(self.folder / TABLE, read_lines(self.folder / METRICS))
         self.show("training", line)
 
     def evaluation(self, line: Line) -> None:
@@ -213,23 +213,11 @@ def cut_lines(path: Path, step: int) -> None:
     write_aside(path, lambda aside: aside.write_text("".join(kept), encoding="utf-8"))
 
 
-def write_table(path: Path, lines: Iterable[Line]) -> None:
+def write_table(path: Path, lines: Sequence[Line]) -> None:
     """Write lines as CSV, with a column for every name in any of them."""
-    lines = list(lines)
     columns = list(dict.fromkeys(name for line in lines for name in line))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         if columns:
             writer.writeheader()
         writer.writerows(lines)
-
-
-def append_row(path: Path, line: Line, all_lines: Callable[[], list[Line]]) -> None:
-    """Add a line to a CSV file; all are written again where it has a column that the file has not."""
-    with path.open("r+", encoding="utf-8", newline="") as file:
-        columns = next(csv.reader(file), [])
-        if set(line) <= set(columns):
-            file.seek(0, 2)
-            csv.DictWriter(file, columns, lineterminator="\n").writerow(line)
-            return
-    write_table(path, all_lines())

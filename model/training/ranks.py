@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import torch
@@ -79,15 +80,9 @@ class Ranks:
         """The rows (rows, columns) of all processes, those of the first one first; each gives as many columns."""
         if self.count == 1:
             return rows
-        counts = torch.zeros(self.count, dtype=torch.int64, device=self.device)
-        counts[self.rank] = len(rows)
-        messages.all_reduce(counts)
-        space = torch.zeros(int(counts.max()), rows.shape[1], dtype=torch.float64, device=self.device)
-        space[: len(rows)] = torch.from_numpy(rows)
-        found = [torch.empty_like(space) for _ in range(self.count)]
-        messages.all_gather(found, space)
-        parts = [part[:count].cpu().numpy() for part, count in zip(found, counts.tolist(), strict=True)]
-        return np.concatenate(parts)
+        found: list[Any] = [None] * self.count
+        messages.all_gather_object(found, rows)
+        return np.concatenate(found)
 
     def wait(self) -> None:
         """Go on when all processes are here."""

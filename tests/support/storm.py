@@ -43,7 +43,6 @@ STAGES = ("BuildMentionTable", "BuildSequences")
 _LUIGI = str(Path(sys.executable).with_name("luigi"))
 _TOKEN = "LUKE_STORM"  # in the environment of each process of a storm
 _LONGEST = 600  # seconds that a run may take to come to an end
-_LAST_WORDS = 2  # seconds that a process has to tell what it is doing
 _GLANCE = 0.05  # seconds between two looks at the files
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -170,7 +169,7 @@ class Storm:
             try:
                 status = process.wait(_LONGEST)
             except subprocess.TimeoutExpired:
-                raise AssertionError(f"{kind}: the run does not end\n{output()}\n{stacks(process)}") from None
+                raise AssertionError(f"{kind}: the run does not end\n{output()}") from None
             for path in self.workdir.glob("filler"):
                 path.unlink()
             assert ended(members, 20), [member for member in members if member.is_running()]
@@ -242,21 +241,6 @@ class Storm:
                 if process.environ().get(_TOKEN) == self.token and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(str(process))
         return found
-
-
-def stacks(process: subprocess.Popen[bytes]) -> str:
-    """What each process of a run that does not end is doing: Java and Python tell it in their last words."""
-    told = []
-    for member in reversed(family(process)):
-        with contextlib.suppress(psutil.Error, OSError):
-            is_java, named = member.name() == "java", f"{member.pid} {' '.join(member.cmdline()[:4])}"
-            with open(f"/proc/{member.pid}/fd/{1 if is_java else 2}", "rb") as words:
-                before = words.seek(0, os.SEEK_END)
-                member.send_signal(signal.SIGQUIT if is_java else signal.SIGABRT)
-                time.sleep(_LAST_WORDS)
-                words.seek(before)
-                told.append(f"{named}\n{words.read().decode('utf-8', 'replace')}")
-    return "\n".join(told)
 
 
 def different(found: dict[str, str], wanted: dict[str, str]) -> list[str]:

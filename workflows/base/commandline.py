@@ -9,8 +9,10 @@ import inspect
 import logging
 import os
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import luigi
@@ -26,19 +28,9 @@ from workflows.run.values import WORKDIR
 
 logger = logging.getLogger("workflows")
 
-_DEFAULTS = {
-    # Stages have locks of their own; luigi's would end the second of two equal commands, and lie in /tmp for all users.
-    "core": {"local_scheduler": "true", "log_level": "WARNING", "no_lock": "true"},
-    "worker": {"keep_alive": "false"},
-    "retcode": {
-        "already_running": "10",
-        "missing_data": "20",
-        "not_run": "25",
-        "task_failed": "30",
-        "scheduling_error": "35",
-        "unhandled_exception": "40",
-    },
-}
+_DEFAULTS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("luigi.toml").read_text(encoding="utf-8")
+)
 
 
 def is_luigi_command() -> bool:
@@ -172,7 +164,7 @@ def read_command(arguments: Sequence[str]) -> Command:
             hint = helping.home_of(flag) or similar(flag, [*helping.GENERAL, *own, *of_run, *luigis])
             raise ValueError(f"{flag}: {command.stage} has no such flag{hint or '; see --help'}")
     if "task" in own.values():
-        task = command.own.get("task", helping.default_of(stage, "task"))
+        task = command.own.get("task", dict(stage.get_params())["task"]._default)
         of_data = [each for each in command.changes if each.field == "data" and not each.key]
         command.changes = [replace(each, key=task) if each in of_data else each for each in command.changes]
     return command
@@ -205,13 +197,13 @@ def _flags_and_words(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], l
 def steps() -> Mapping[str, type[Step]]:
     """All stages that can be run, by their names."""
     tasks = {name: Register.get_task_cls(name) for name in Register.task_names()}
-    return {name: task for name, task in tasks.items() if issubclass(task, Step) and _can_run(task)}
-
-
-def _can_run(task: type[Step]) -> bool:
-    """Return whether it is no base of others alone."""
-    is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
-    return is_whole and not inspect.isabstract(task)
+    return {
+        name: task
+        for name, task in tasks.items()
+        if issubclass(task, Step)
+        and not inspect.isabstract(task)  # nor a base of others alone
+        and (hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__())
+    }
 
 
 def _luigi_flags() -> dict[str, luigi.Parameter[Any]]:

@@ -11,7 +11,7 @@ import luigi
 from workflows.base.stage import Step
 from workflows.run.file import option_of
 from workflows.run.tables import TABLES
-from workflows.run.values import PRESET, all_options, options
+from workflows.run.values import PRESET, all_options, homes, options
 
 GENERAL = {
     "--workdir": "folder of all stages, on a POSIX file system; for a cluster one that all its machines see under the "
@@ -38,11 +38,6 @@ def own_parameters(stage: type[Step]) -> dict[str, str]:
     return {flag(name): name for name, _ in stage.get_params() if name != "settings"}
 
 
-def default_of(stage: type[Step], name: str) -> Any:
-    """The default of a stage's parameter."""
-    return dict(stage.get_params())[name]._default
-
-
 def run_flags(stage: type[Step]) -> dict[str, tuple[str, str]]:
     """The flags of a run with table and field. Stages of fine-tuning take those of fine-tuning before all others."""
     found, is_tuning = {PRESET.flag: ("", "preset")}, is_about_one_task(stage)
@@ -61,8 +56,8 @@ def is_about_one_task(stage: type[Step]) -> bool:
 def home_of(flag: str) -> str:
     """A hint at the fields that have a flag's name; empty where none has."""
     name = flag.removeprefix("--").replace("-", "_")
-    homes = [f"--set {table}.{name}=VALUE" for table in TABLES if name in options(table)]
-    return f"; wanted {' or '.join(homes)}" if homes else ""
+    found = [f"--set {table}.{name}=VALUE" for table in homes(name)]
+    return f"; wanted {' or '.join(found)}" if found else ""
 
 
 def overview(steps: Mapping[str, type[Step]]) -> str:
@@ -97,7 +92,7 @@ def of_stage(stage: type[Step]) -> str:
     ):
         lines += ["", *_wrapped(head, 0)]
         for each, text in texts.items():
-            lines += _entry(each, text)
+            lines += _wrapped(f"  {each:<16} {text}", 19)
     lines += ["", "Fields of the tables that it reads, for --set and for the file, which explains each:"]
     for table in TABLES:
         if table in stage.TABLES:
@@ -109,10 +104,6 @@ def _said(table: str, name: str) -> str:
     """The first thought of an option's help."""
     text = option_of(table, name).help
     return f"{text.partition('; ')[0]}{f' ([{table}])' if table else ''}"
-
-
-def _entry(name: str, text: str) -> list[str]:
-    return _wrapped(f"  {name:<16} {text}", 19)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

@@ -1,14 +1,14 @@
 """The outlook of a command: which stages are done, which would be made anew, and the values that differ."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline import storage
 from workflows.base.stage import Stage, Step
+from workflows.base.terminal import aligned
 from workflows.run.kinds import AUTO
-from workflows.run.tables import TABLES
-from workflows.run.values import options
+from workflows.run.values import homes
 
 DONE = "done"
 _MOST_CHARACTERS = 80  # of two values in a line
@@ -18,7 +18,7 @@ Row = tuple[str, str, str, str]  # stage, folder, state, why
 def table(step: Step) -> str:
     """A line for each stage that a step needs: its folder, done or not, and why it would be made."""
     rows = _rows(step)
-    return _lines(rows) if rows else f"{step.title} makes nothing"
+    return aligned(rows, left=4) if rows else f"{step.title} makes nothing"
 
 
 def to_make(step: Step) -> str:
@@ -26,7 +26,7 @@ def to_make(step: Step) -> str:
     rows = [row for row in _rows(step) if row[2] != DONE]
     if not rows:
         return f"{step.title}: all is done"
-    return f"{step.title} would make:\n{_lines(rows)}"
+    return f"{step.title} would make:\n{aligned(rows, left=4)}"
 
 
 def _rows(step: Step) -> list[Row]:
@@ -38,14 +38,6 @@ def _rows(step: Step) -> list[Row]:
         for part in (*stage.parts(), stage)
     ]
     return [_row(stage, newest.get(stage.title, "")) for stage in stages]
-
-
-def _lines(rows: Sequence[Row]) -> str:
-    widths = [max(len(row[at]) for row in rows) for at in range(3)]
-    return "\n".join(
-        f"{name:<{widths[0]}}  {folder:<{widths[1]}}  {state:<{widths[2]}}  {why}".rstrip()
-        for name, folder, state, why in rows
-    )
 
 
 def _row(stage: Stage, newest: str) -> Row:
@@ -81,21 +73,16 @@ def reasons(stage: Stage, newest: str) -> Iterator[str]:
 
 
 def _differences(within: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The values that differ, those of tables one by one."""
+    """The values that differ, those of tables one by one; a field with its table, where one table alone has it."""
     for name in {**before, **now}:
         old, new = before.get(name), now.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             yield from _differences("pretraining." if name == "recipe" else f"{name}.", old, new)
         elif new != old:
-            full = f"{within}{name}" if within else _full_name(name)
+            found = [] if within else homes(name)
+            full = f"{found[0]}.{name}" if len(found) == 1 else f"{within}{name}"
             values = f"{_text(new)}, was {_text(old)}"
             yield f"{full} {values}" if len(values) <= _MOST_CHARACTERS else f"{full} differs"
-
-
-def _full_name(name: str) -> str:
-    """A field with its table, where one table alone has it."""
-    homes = [table for table in TABLES if name in options(table)]
-    return f"{homes[0]}.{name}" if len(homes) == 1 else name
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, remote_sources
-from workflows.base import machine
+from workflows.base import machine, terminal
 from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room
 from workflows.engines.spark import scratch_root
@@ -148,14 +148,7 @@ class Plan(Step):
             state = "made" if stage.complete() else "to make" if stage.title in found else "not estimated"
             rows.append((stage.title, state, *cells))
         rows.append(("all", "", *_cells(total)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if at < 2 else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
+        return terminal.aligned(rows, left=2)
 
 
 def _cells(found: Estimate) -> list[str]:

@@ -6,7 +6,7 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import add
 from typing import Any
@@ -141,8 +141,10 @@ def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
     Args:
         folder: of the stage BuildMentionTable.
     """
+    from pipeline.lookup.mentions import CANDIDATES
+
     best: dict[str, pa.Table] = {}
-    for batch in _candidate_batches(folder):
+    for batch in storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches():
         table = pa.Table.from_batches([batch])
         table = table.append_column("targets", pc.list_value_length(table["candidates"]))
         for ranking, (column, order) in RANKINGS.items():
@@ -155,25 +157,17 @@ def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
                 best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
     return {
         ranking: [
-            {**row, "candidates": _commonest(row)}
+            row
+            | {
+                "candidates": [  # the targets that are shown
+                    {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
+                    for each in row["candidates"][:TARGETS]
+                ]
+            }
             for row in (best[ranking].to_pylist() if ranking in best else ())
         ]
         for ranking in RANKINGS
     }
-
-
-def _commonest(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The targets of a name that are shown."""
-    return [
-        {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
-        for each in row["candidates"][:TARGETS]
-    ]
-
-
-def _candidate_batches(folder: str) -> Iterator[pa.RecordBatch]:
-    from pipeline.lookup.mentions import CANDIDATES
-
-    yield from storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
 
 
 # Sequences

@@ -10,6 +10,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,8 @@ def render_page(
     figures = plots.figures(content, speeds or {})
     scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
     html = environment(autoescape=True)
-    html.filters |= {"duration": duration, "json": readable_json}
+    readable = partial(json.dumps, ensure_ascii=False, indent=1, sort_keys=True)
+    html.filters |= {"duration": duration, "json": readable}  # the template escapes both
     embedded = {"figures": figures, "linked": linked}
     return html.get_template("report.html").render(
         {**content, "compared": compared},
@@ -140,11 +142,6 @@ def as_data(value: Any) -> str:
     """A value as JSON that ends no script element, whatever texts are in it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_IN_SCRIPTS)
-
-
-def readable_json(value: Any) -> str:
-    """A value as JSON to read; the template escapes it."""
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
 
 
 def policy(scripts: list[str]) -> str:

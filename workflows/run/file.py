@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import glob
 import logging
 import os
 import textwrap
@@ -66,21 +65,13 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
             storage.write_bytes(path, after.encode())
             if begin and before:
                 logger.info("%s: as %s (another run was here)", path, begin)
-            if not before:
-                _say_new(path, run, is_chosen=document.get("preset", AUTO) == AUTO)
+            if not before and document.get("preset", AUTO) == AUTO:
+                base = run.pretraining.base_model
+                why = "without a base model" if base == SCRATCH else f"around {base}"
+                logger.info("%s: preset %s, as none is given, %s", path, run.preset, why)
             for line in filter(None, lines if before and not begin else ()):
                 logger.info("%s: %s", path, line)
     return run
-
-
-def _say_new(path: str, run: Run, *, is_chosen: bool) -> None:
-    """Say which preset applies and why, and whether there are folders of a time before run files."""
-    if is_chosen:
-        base = run.pretraining.base_model
-        why = "without a base model" if base == SCRATCH else f"around {base}"
-        logger.info("%s: preset %s, as none is given, %s", path, run.preset, why)
-    if older := glob.glob(os.path.join(glob.escape(run.workdir), "*", storage.MANIFEST)):
-        logger.info("%s: %d folders are older than it; those of equal values are used", path, len(older))
 
 
 def parse_set(text: str) -> Change:

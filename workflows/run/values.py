@@ -150,10 +150,15 @@ def read_table(name: str, values: Mapping[str, Any], source: str, folder: str) -
     return TABLES[name](**found)
 
 
+def homes(key: str) -> list[str]:
+    """The tables that have a field of this name."""
+    return [name for name in TABLES if key in options(name)]
+
+
 def elsewhere(key: str) -> str:
     """A hint at the tables that have a field of this name; empty where none has."""
-    homes = [name for name in TABLES if key in options(name)]
-    return f"; it is in {' and '.join(f'[{name}]' for name in homes)}" if homes else ""
+    found = homes(key)
+    return f"; it is in {' and '.join(f'[{name}]' for name in found)}" if found else ""
 
 
 def checked(of: Option, value: Any, place: str, default: Any) -> Any:

@@ -65,11 +65,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
         return [cell.stage for cell in self.cells if cell.stage]
 
     def parts(self) -> list[Stage]:
-        return [*self.tunes(), *self.stages()]
-
-    def tunes(self) -> list[Tune]:
-        """The searches that the grid takes its settings from, each once."""
-        return _tunes(self.stages())
+        return [*_tunes(self.stages()), *self.stages()]
 
     def requires(self) -> dict[str, Stage]:
         """The stages upstream of the cells, but for the searches: one that fails would stop all others."""
@@ -106,7 +102,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
     def work(self) -> Result:
         failures: dict[FineTuningStage, str] = {}
         devices.free_device_memory()  # of a pretraining in this process
-        for tune in self.tunes():
+        for tune in _tunes(self.stages()):
             try:
                 tune.run()
             except (ValueError, OSError) as error:
@@ -164,11 +160,6 @@ class FineTuneGrid(RetriesFailures, TorchStage):
             },
             "preset": "tuned" if isinstance(stage, TunedFineTune) else stage.preset_name(),
         }
-
-    def records(self) -> list[dict[str, Any]]:
-        """The records of the last run's cells."""
-        found: list[dict[str, Any]] = self.read_json(EXPERIMENTS)["cells"]
-        return found
 
     def finished(self) -> list[TaskStage]:
         """The searches and the cells that the last run's results are of."""

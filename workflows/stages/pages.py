@@ -5,6 +5,7 @@ ReadTemplates comes before ExtractPages where the dump's own templates are shown
 
 import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
 from pipeline import schemas, storage
@@ -115,6 +116,20 @@ class DumpReader(CorpusStage, beam.BeamStage):
 
         return packed_size(path)
 
+    def read(self, build: Callable[..., Result], **options: Any) -> Result:
+        """Build the stage by a job over the dump, which takes these options besides."""
+        fetched = self.fetched()
+        return build(
+            functools.partial(beam.run_beam, self),
+            fetched.paths(),
+            fetched.indexes(),
+            self.block_bytes(),
+            self.folder,
+            site=self.site(),
+            allow_truncated=self.corpus.allow_truncated,
+            **options,
+        )
+
 
 class ReadTemplates(DumpReader):
     """The dump's own templates: bodies of text and parameters, and redirects."""
@@ -133,16 +148,7 @@ class ReadTemplates(DumpReader):
     def work(self) -> Result:
         from pipeline.jobs import read_templates
 
-        fetched = self.fetched()
-        return read_templates.build(
-            functools.partial(beam.run_beam, self),
-            fetched.paths(),
-            fetched.indexes(),
-            self.block_bytes(),
-            self.folder,
-            site=self.site(),
-            allow_truncated=self.corpus.allow_truncated,
-        )
+        return self.read(read_templates.build)
 
 
 class ExtractPages(DumpReader):
@@ -171,16 +177,9 @@ class ExtractPages(DumpReader):
     def work(self) -> Result:
         from pipeline.jobs import extract_pages
 
-        fetched = self.fetched()
-        return extract_pages.build(
-            functools.partial(beam.run_beam, self),
-            fetched.paths(),
-            fetched.indexes(),
-            self.block_bytes(),
-            self.folder,
-            site=self.site(),
+        return self.read(
+            extract_pages.build,
             profile=self.corpus.profile,
-            allow_truncated=self.corpus.allow_truncated,
             max_rejected=self.corpus.max_rejected,
             dump=self.corpus.dump,
             templates=self.clone(ReadTemplates).folder if self.corpus.dump_templates else "",

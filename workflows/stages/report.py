@@ -18,7 +18,7 @@ from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.run.tables import TABLES
 from workflows.run.values import Run
-from workflows.stages.experiments import FineTuneGrid
+from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import (
@@ -122,7 +122,7 @@ class Report(CorpusStage):
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
             "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
             "linking": linking_figures(found),
-            "cells": self.grid().records(),
+            "cells": self.grid().read_json(EXPERIMENTS)["cells"],
         }
 
     def compared(self) -> Compared:
@@ -138,7 +138,7 @@ class Report(CorpusStage):
             for name, stage in self.by_name().items()
             if name in PRETRAININGS
         }
-        return compare(self.grid().records(), used)
+        return compare(self.grid().read_json(EXPERIMENTS)["cells"], used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
         """The page: the figures, linked texts, and times."""

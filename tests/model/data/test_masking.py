@@ -1,4 +1,4 @@
-"""Masks and collation: every rule of the pretraining task, over many sequences."""
+"""Masks: every rule of the pretraining task, over many sequences."""
 
 import itertools
 from dataclasses import replace
@@ -238,33 +238,6 @@ def test_choice_of_words_equals_the_literal_rule(
     order = data.draw(st.permutations(range(len(lengths))))
     chosen = choose_words(np.array(lengths), np.array(order), budget)
     assert chosen.tolist() == literal_choice(lengths, order, budget)
-
-
-def test_collation(corpus: Corpus) -> None:
-    subject = masker(corpus)
-    masked = [subject.mask(corpus[index], epoch=0, index=index) for index in range(20)]
-    batch = collate(masked, max_mention_words=3, entities=True)
-    assert batch.shape.lengths == tuple((len(each.word_ids), len(each.entity_ids)) for each in masked)
-    assert batch.word_ids.tolist() == [word for each in masked for word in each.word_ids]
-    assert batch.entity_ids.tolist() == [entity for each in masked for entity in each.entity_ids]
-    labels = [label for each in masked for label in each.word_labels]
-    assert batch.masked_words.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
-    assert batch.word_labels.tolist() == [label for label in labels if label != IGNORED]
-    labels = [IGNORED] * batch.shape.words + [label for each in masked for label in each.entity_labels]
-    assert batch.masked_entities.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
-    assert batch.entity_labels.tolist() == [label for label in labels if label != IGNORED]
-    spans = [
-        list(range(start, end))[:3]
-        for each in masked
-        for start, end in zip(each.entity_starts.tolist(), each.entity_ends.tolist(), strict=True)
-    ]
-    assert any(len(span) == 3 for span in spans)
-    places, begins = batch.mention_places()
-    assert places.tolist() == [place for span in spans for place in span]
-    assert begins.tolist() == [0, *itertools.accumulate(map(len, spans))][:-1]
-    words_only = collate(masked, max_mention_words=3, entities=False)
-    assert (words_only.shape.entities, words_only.shape.masked_entities) == (0, 0)
-    assert words_only.word_ids.equal(batch.word_ids)
 
 
 def test_unknown_profile_is_refused(corpus: Corpus) -> None:

@@ -1,9 +1,6 @@
 """Export to transformers: what it loads is what was written, to the bit, and every refusal."""
 
 import json
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +14,9 @@ from model.hf.__main__ import main
 from model.hf.export import export
 from model.hf.keys import COPIES, to_transformers
 from model.hf.load import load_luke, read_model
-from model.hf.tokenizers import write_tokenizer
 from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.model.hf.test_card import answer
-from tests.support import ROOT
 from tests.support.models import (
     TINY,
     luke_of_transformers,
@@ -339,27 +334,6 @@ def test_card_counts_the_parameters_that_transformers_counts_and_its_program_run
     assert answer(exported) in {*TITLES, "[MASK2]"}
 
 
-def test_tokenizer_with_500_000_titles(shared: Path, tmp_path: Path) -> None:
-    import transformers
-
-    entities = {title: number for number, title in enumerate(["[PAD]", "[UNK]", "[MASK]"])}
-    entities |= {f"Überschrift {number} (東京)": number for number in range(3, 500_000)}
-    entities["[MASK2]"] = 500_000
-    tokenizer = shared / "data" / "roberta-tokenizer"
-    words = json.loads((tokenizer / "vocab.json").read_text())
-    words |= {"<ent>": len(words), "<ent2>": len(words) + 1}
-    write_tokenizer(tmp_path, words, entities, tokenizer, 512)
-    started = time.perf_counter()
-    loaded = transformers.LukeTokenizer.from_pretrained(tmp_path)
-    took = f"500,000 titles were loaded in {time.perf_counter() - started:.1f} s"
-    print(took)
-    assert len(loaded.entity_vocab) == 500_001, took
-    assert loaded.entity_mask2_token_id == 500_000, took
-    title = "Überschrift 499999 (東京)"
-    encoded = loaded(title, entity_spans=[(0, len(title))], entities=[title])
-    assert encoded["entity_ids"] == [499_999], took
-
-
 def test_command_line(shared: Path, source: Path, tmp_path: Path) -> None:
     tsv = tmp_path / "entity_vocab.tsv"
     tsv.write_text("".join(f"{title}\t7\n" for title in TITLES))
@@ -367,10 +341,3 @@ def test_command_line(shared: Path, source: Path, tmp_path: Path) -> None:
     arguments += ["--tokenizer", str(shared / "data" / "roberta-tokenizer")]
     assert main(arguments) == 0
     assert "## Use" in (tmp_path / "out" / "README.md").read_text()
-
-
-def test_module_is_a_command() -> None:
-    command = [sys.executable, "-m", "model.hf", "export"]
-    usage = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert usage.returncode == 2
-    assert "--tokenizer" in usage.stderr

@@ -123,7 +123,7 @@ def test_the_bar_says_how_fast_and_how_long(
     run(sequences, tmp_path, progress=True)
     text = capsys.readouterr().err
     assert "pretraining, phase 2" in text
-    assert "6 of 6, masked word" in text
+    assert "13 of 13, masked word" in text, "of both phases"
     assert "words/s" in text
     assert "0:00 left" in text
 

@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.training.metrics_log import (
-    Record,
-    StepMeans,
-    cut_lines,
-    find_tracker,
-    last_figures,
-    read_lines,
-    write_table,
-)
+from model.training.metrics_log import Record, StepMeans, cut_lines, find_tracker, last_figures, read_lines
 
 
 def counts(correct: int, total: int) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
@@ -104,8 +96,6 @@ def test_csv_takes_a_column_that_comes_later(tmp_path: Path) -> None:
     record.metrics(lines(3)[2])
     rows = read_csv(tmp_path / "metrics.csv")
     assert [row["masked_entity_loss"] for row in rows] == ["", "4.0", ""]
-    write_table(tmp_path / "again.csv", read_lines(tmp_path / "metrics.jsonl"))
-    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "metrics.csv").read_bytes()
 
 
 def test_resumed_record_goes_on_where_the_checkpoint_stands(tmp_path: Path) -> None:

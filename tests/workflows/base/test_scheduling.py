@@ -97,38 +97,30 @@ def waiting(run: Run) -> None:
         assert run.is_alive()
 
 
-def test_a_stage_that_another_run_makes_is_waited_for(scheduler: OneByOne) -> None:
-    first = Run(scheduler, "first", Slow())
+MAY_FIND = {"completed", "already_done"}
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "outcomes", "runs"),
+    [
+        ("first", Slow, ({"completed"}, {"already_done"}), ["first"]),
+        ("first", After, ({"completed"}, MAY_FIND), ["first", "second"]),
+        ("fails", After, ({"ever_failed", "failed"}, MAY_FIND), ["fails", "second", "second"]),
+    ],
+    ids=["the same stage", "what it needs", "what fails elsewhere"],
+)
+def test_what_another_run_makes_is_waited_for_and_the_rest_is_made(
+    scheduler: OneByOne, name: str, stage: type[luigi.Task], outcomes: tuple[set[str], ...], runs: list[str]
+) -> None:
+    first = Run(scheduler, name, Slow())
     assert started.wait(60)
-    second = Run(scheduler, "second", Slow())
+    second = Run(scheduler, "second", stage())
     waiting(second)
     may_end.set()
-    assert first.outcome() == {"completed"}
-    assert second.outcome() == {"already_done"}
-    assert RUNS == ["first"]
-
-
-def test_who_has_waited_goes_on_with_its_own_stages(scheduler: OneByOne) -> None:
-    first = Run(scheduler, "first", Slow())
-    assert started.wait(60)
-    second = Run(scheduler, "second", After())
-    waiting(second)
-    may_end.set()
-    assert first.outcome() == {"completed"}
-    assert second.outcome() <= {"completed", "already_done"}
-    assert RUNS == ["first", "second"]
-    assert {Slow(), After()} == MADE
-
-
-def test_what_has_failed_elsewhere_is_tried_here(scheduler: OneByOne) -> None:
-    first = Run(scheduler, "fails", Slow())
-    assert started.wait(60)
-    second = Run(scheduler, "second", After())
-    waiting(second)
-    may_end.set()
-    assert first.outcome() == {"ever_failed", "failed"}
-    assert second.outcome() <= {"completed", "already_done"}
-    assert RUNS == ["fails", "second", "second"]
+    assert first.outcome() == outcomes[0]
+    assert second.outcome() <= outcomes[1]
+    assert runs == RUNS
+    assert (After() in MADE) == (stage is After)
 
 
 def test_a_run_that_fails_ends(scheduler: OneByOne) -> None:

@@ -11,8 +11,10 @@ Three degrees, by the caveats of a result:
   is not like for like.
 """
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from model.luke.config import PRESETS
@@ -31,14 +33,10 @@ NO_DIFFERENCE = (EXAMPLE_DATA, TINY_SIZE, OTHER_DATA)
 CLASSIFIER_RATE = "Learning rate of the classifier"
 NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
 
-# Appendix of the paper, which counts CoNLL-2003's -DOCSTART- lines, too: 14,041 + 946, 3,250 + 216, 3,453 + 231.
-# What the leaderboards hid is left out: the test splits of ReCoRD and SQuAD are the users' own.
+_TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
+NOTES: Mapping[str, str] = _TEXTS["notes"]
 SIZES: Mapping[str, tuple[str, Mapping[str, int]]] = {
-    "entity_typing": ("examples", {"train": 1_998, "dev": 1_998, "test": 1_998}),
-    "relation_classification": ("examples", {"train": 68_124, "dev": 22_631, "test": 15_509}),
-    "ner": ("sentences", {"train": 14_041, "dev": 3_250, "test": 3_453}),
-    "cloze_qa": ("questions", {"train": 100_730, "dev": 10_000}),
-    "extractive_qa": ("questions", {"train": 87_599, "dev": 10_570}),
+    task: (sizes.pop("unit"), sizes) for task, sizes in _TEXTS["sizes"].items()
 }
 
 
@@ -120,19 +118,14 @@ def meaning(marks: Sequence[str]) -> str:
     """The meaning of marks, to be read before the figures: some figures say nothing, and others are unlike."""
     unlike = [mark for mark in marks if mark not in (EXAMPLE_DATA, TINY_SIZE)]
     either = " or ".join(f'"{mark}"' for mark in unlike)
-    sentences = {
-        f'Figures of ours that are marked "{EXAMPLE_DATA}" are left out, since a few examples say nothing.': (
-            EXAMPLE_DATA in marks
-        ),
-        f'Figures of ours that are marked "{TINY_SIZE}" show that everything works; they say nothing about the '
-        "paper's model, and no difference to its figures is shown.": TINY_SIZE in marks,
-        f"Figures of ours that are marked {either} are not like for like with the paper's.": unlike,
-        "With other data no difference is shown.": OTHER_DATA in unlike,
-        "A difference that is shown with another model size or other hyper-parameters comes of these, too.": (
-            {OTHER_SIZE, OTHER_SETTINGS} & {*unlike}
-        ),
+    is_meant = {
+        "examples": EXAMPLE_DATA in marks,
+        "tiny": TINY_SIZE in marks,
+        "unlike": bool(unlike),
+        "other_data": OTHER_DATA in unlike,
+        "other_model": bool({OTHER_SIZE, OTHER_SETTINGS} & {*unlike}),
     }
-    return " ".join(sentence for sentence, is_meant in sentences.items() if is_meant)
+    return " ".join(_TEXTS["marks"][name].format(unlike=either) for name, is_so in is_meant.items() if is_so)
 
 
 def weights_text(weights: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
 from workflows.report.paper.caveats import (
     DONE,
     EXAMPLE_DATA,
+    NOTES,
     STATES,
     Cell,
     Origin,
@@ -27,21 +28,9 @@ from workflows.report.paper.caveats import (
 )
 from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown_table
 
-NOTE = (
-    "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
-    "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
-)
-PROBLEM_NOTE = "What was not run, failed, or lacks data or weights is shown as that, with the reason."
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
 COUNTS = ("gold", "predicted", "correct")
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
-HIDDEN_NOTE = (
-    "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
-    "other data (often a copy of dev); no difference is shown."
-)
-CHOICE_NOTE = (
-    "As in the paper, what is chosen on dev is chosen by exact match for ReCoRD and by F1 elsewhere."
-)
 
 
 @dataclass(frozen=True)
@@ -170,7 +159,7 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
     marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
     return Compared(
         caveat=meaning([*marks]),
-        notes=(NOTE, PROBLEM_NOTE) if any(row.is_problem for row in ours) else (NOTE,),
+        notes=(NOTES["rows"], *[NOTES["problems"]] * any(row.is_problem for row in ours)),
         results=results,
         settings=setting_tables(cells, pretraining or {}),
         experiments=tuple(map(experiment, cells)),
@@ -180,8 +169,8 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
 def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
     """A table of the paper with ours; a star stands at columns whose test set was hidden."""
     hidden = [*map(_is_hidden, table.measures)]
-    notes = [HIDDEN_NOTE] * any(hidden)
-    notes += [CHOICE_NOTE] * any(measure.task == "cloze_qa" for measure in table.measures)
+    notes = [NOTES["hidden"]] * any(hidden)
+    notes += [NOTES["choice"]] * any(measure.task == "cloze_qa" for measure in table.measures)
     headers = [column + "*" * each for column, each in zip(table.columns, hidden, strict=True)]
     rows = []
     for row in table.rows:

@@ -19,7 +19,7 @@ from tasks.finetuning.paper import (
     fine_tuning,
 )
 from tasks.finetuning.paper import Cell as Value
-from workflows.report.paper.caveats import CLASSIFIER_RATE, DONE, Cell, common_values, used_values
+from workflows.report.paper.caveats import CLASSIFIER_RATE, DONE, NOTES, Cell, common_values, used_values
 
 RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]
@@ -27,7 +27,6 @@ Used = Sequence[tuple[str, Value]]
 NOT_RECORDED = ("Training time", "Number of GPUs")
 BEGINNINGS = {TITLES: "as what their titles say", RANDOM: "at random"}
 DEV_SCORE = "Dev score"  # a result and no setting
-NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,15 @@ def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tup
     A configuration is a pretraining.json with its config.json as `model`, and `max_words` of a sequence.
     """
     done = [cell for cell in cells if cell["state"] == DONE and "hyperparameters" in cell["configuration"]]
+    used_by_all: dict[str, list[Used]] = {
+        name: [[(cell["task"], used_values(cell)[name]) for cell in done]]
+        for name in FINE_TUNING_COMMON.column("Value")
+    }
     return (
         pretraining_table(PRETRAINING, pretraining.get("Pretrain")),
         pretraining_table(ROBERTA_PRETRAINING, pretraining.get("PretrainRoberta")),
-        _setting_table(FINE_TUNING, _used_by_tasks(done), [NOT_RECORDED_NOTE]),
-        _setting_table(FINE_TUNING_COMMON, _used_by_all(done), []),
+        _setting_table(FINE_TUNING, _used_by_tasks(done), [NOTES["not_recorded"]]),
+        _setting_table(FINE_TUNING_COMMON, used_by_all, []),
     )
 
 
@@ -137,14 +140,6 @@ def _dev_scores(task: str, done: Sequence[Cell]) -> str | None:
     return "/".join(
         f"{100 * statistics.fmean(scores[METRICS[name]] for scores in cells):.1f} {name}" for name in names
     )
-
-
-def _used_by_all(done: Sequence[Cell]) -> dict[str, list[Used]]:
-    """For each row of Table 12 what the tasks used."""
-    return {
-        name: [[(cell["task"], used_values(cell)[name]) for cell in done]]
-        for name in FINE_TUNING_COMMON.column("Value")
-    }
 
 
 def _setting_table(table: Table, used: Mapping[str, Sequence[Used]], notes: Sequence[str]) -> SettingTable:

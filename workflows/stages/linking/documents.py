@@ -36,11 +36,7 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         return {} if self.linking.mentions else self.cloned(BuildMentionTable)
 
     def mentions_folder(self) -> str:
-        return (
-            os.path.abspath(self.linking.mentions)
-            if self.linking.mentions
-            else self.clone(BuildMentionTable).folder
-        )
+        return os.path.abspath(self.linking.mentions or self.clone(BuildMentionTable).folder)
 
     def bytes_parameters(self) -> dict[str, Any]:
         """The content of every file of the documents and of the model, and of all others that are given."""
