@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from pipeline.mediawiki.numbers import ENGLISH
+from pipeline.mediawiki.languages import base_language
 from pipeline.wikitext.templates.rules import Arguments, superscript
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?", re.ASCII)
@@ -169,8 +169,8 @@ class _Shape:
     """The forms of a measure: short " km", long " kilometres", joined "-kilometre"."""
 
     def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
-        self.numbers = arguments.wiki.numbers
-        abbreviated = "on" if option or self.numbers != ENGLISH else arguments.given("abbr")
+        self.numbers, is_english = arguments.wiki.numbers, base_language(arguments.wiki.language) == "en"
+        abbreviated = "on" if option or not is_english else arguments.given("abbr")
         self.adjective = arguments.given("adj")
         self.flipped = "flip" in (arguments.given("order"), arguments.given("disp"))
         self.us = arguments.given("sp") == "us"
