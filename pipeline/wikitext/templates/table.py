@@ -1,13 +1,11 @@
 """The rules of a wiki's templates, by their names."""
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from pipeline.mediawiki.languages import VARIABLES, base_language
+from pipeline.mediawiki.languages import VARIABLES, base_language, read_table
 from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
@@ -16,6 +14,7 @@ from pipeline.wikitext.templates.rules import Rule, Wiki, compile_rule
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
 _MOST_REDIRECTS = 4  # of a template, one after another
+_read_table = cache(read_table)
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
 """The body of a folded name's page in the dump, and the name that it redirects to, one of which is empty."""
@@ -24,12 +23,6 @@ DumpTemplates = Callable[[str], tuple[str, str] | None]
 def silent(arguments: object) -> str:
     """The rule of a template that shows no text in running text."""
     return ""
-
-
-@cache
-def _tables() -> dict[str, dict[str, Any]]:
-    data = resources.files("pipeline.mediawiki").joinpath("data", "templates.toml")
-    return tomllib.loads(data.read_text("utf-8"))
 
 
 def fold(name: str, prefixes: Collection[str] = ("template",)) -> str:
@@ -56,7 +49,7 @@ class TemplateTable:
         own: Mapping[str, Any] | None = None,
         site_name: str = "",
     ) -> None:
-        tables = _tables()
+        tables = _read_table("templates")
         self._dumped, self._prefixes = dumped, prefixes
         # A language's tables win over those of all, and the user's over both.
         found: list[Mapping[str, Any]] = [

@@ -6,14 +6,12 @@ another. Codes of units may have a prefix (`MW`, `e6acre`) and be quotients or p
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
-from pipeline.mediawiki.languages import base_language
+from pipeline.mediawiki.languages import base_language, read_table
 from pipeline.wikitext.templates.rules import Arguments, superscript
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?", re.ASCII)
@@ -62,9 +60,7 @@ class Unit(NamedTuple):
 
 @cache
 def _tables() -> dict[str, Any]:
-    data: dict[str, Any] = tomllib.loads(
-        resources.files("pipeline.mediawiki").joinpath("data", "units.toml").read_text("utf-8")
-    )
+    data = read_table("units")
     tables: dict[str, Any] = {name: data.pop(name) for name in ("same", "ranges", "prefixes", "scales")}
     units = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
     return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}
