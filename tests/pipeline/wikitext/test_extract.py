@@ -484,6 +484,27 @@ POISON = {
     "marks in titles": ("[[a" + "\u0315\u0316" * 250 + "]]") * 500,
     "tags in templates": "{{<b }}" * 100_000,
 }
+# Found by a fuzzer over the tokens of wikitext: what stands once, many times, many times behind that, and once.
+FUZZED = [
+    ("", "[//", "</includeonly>", ""),
+    ("", "\u0316<poem></p>\u0315}}}<ol><small>[[http://a", "e9acre;a", ""),
+    ("[[Category:y]]", "[http://", "<translate>1", ""),
+    ("[http://a", "<onlyinclude>{）", "", ""),
+    ("", "\u0301!'''''[[Category:y|½ [[http://a=", "{{sp|XI\u0301[http://[::1]a", ""),
+    ("²[http://a", "=</table>", "a", "<!---->>"),
+    ("[mailto:a</includeonly>", "}<blockquote>", "", ""),
+    ("|-|[http://a", "؛<center>", "", ""),
+    ("", "×{{[http://", "<ref/>", ""),
+    ("==", "[//(&#0", "----", "{{chinese|t="),
+    ("{{chinese|t=", "<s>|| [[http://a=}<h2>", "{{IPA|x}}>{{PAGENAME}}", ""),
+    ("[[a::", "<ref/>[mailto:a!", "/1.5", ""),
+    ("[mailto:a%5B", "0%5B", "", "<ref"),
+    ("<ref", "[[mailto:a", "}-", ""),
+    (";[[//a%20", "{{#tag:ref|{{quote|", "", ""),
+]
+for number, (before, unit, other, behind) in enumerate(FUZZED):
+    times = 100_000 // len(unit + other)
+    POISON[f"fuzzed {number}"] = before + unit * times + other * times + behind
 
 
 @pytest.fixture(scope="module")
