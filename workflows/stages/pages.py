@@ -148,7 +148,7 @@ class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 9
+    VERSION = 10
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 
