@@ -90,7 +90,7 @@ def follow(target: str, titles: Mapping[str, Row]) -> tuple[str, str]:
 def _links(
     pages: Pages, titles: Mapping[str, Row], rows: Iterable[Row] | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """(anchor, title, status) of every link, of some paragraphs or all; but in profile "paper" none leads back."""
+    """(anchor, title, status) of every link in some paragraphs or all; profile "paper" alone keeps what leads back."""
     for row in pages.paragraphs if rows is None else rows:
         for link in row["links"]:
             title, status = follow(link["target"], titles)
