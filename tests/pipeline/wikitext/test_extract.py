@@ -354,6 +354,18 @@ def test_pages_with_many_open_brackets_are_scanned_and_counted() -> None:
     assert links_of(extraction) == [("B", "B")] * 20
 
 
+@pytest.mark.parametrize("opening", ["[[http://a ", "_[[//a=", "[[mailto:a|b ", "[[ftp://a [[b]] "])
+@pytest.mark.parametrize(("depth", "dropped"), [(2, 0), (8, 0), (20, 1), (200, 1)])
+def test_nested_addresses_are_counted_where_the_parser_would_take_too_long(
+    opening: str, depth: int, dropped: int
+) -> None:
+    source = f"a [[B]] c\n\n{opening * depth}{']]' * depth} d"
+    extraction = extract(source, SITE, profile="paper")
+    assert extraction.drops.get("parser:page_over_budget", 0) == dropped
+    assert links_of(extraction)[0] == ("B", "B")
+    assert "parser:page_over_budget" not in extract(source, SITE).drops
+
+
 # Anything at all
 
 MARKS = """[[ ]] [[[ { } {{ }} {{{ }}} | [ ] [http://x.org '' ''' ' a bc [[A]] [[B|c]] [[File:x|
