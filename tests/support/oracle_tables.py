@@ -29,14 +29,16 @@ class Pages:
     pages: list[Row]
     redirects: list[Row]
     blocks: list[list[Row]]
+    profile: str = "fixed"
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Pages":
+    def read(cls, folder: str | Path, profile: str) -> "Pages":
         tables = {
             name: [pq.read_table(path).to_pylist() for path in sorted(Path(folder, name).glob("*.parquet"))]
             for name in ("pages", "redirects", "paragraphs")
         }
-        return cls(list(chain(*tables["pages"])), list(chain(*tables["redirects"])), tables["paragraphs"])
+        pages, redirects = list(chain(*tables["pages"])), list(chain(*tables["redirects"]))
+        return cls(pages, redirects, tables["paragraphs"], profile)
 
     @property
     def paragraphs(self) -> list[Row]:
@@ -85,11 +87,15 @@ def follow(target: str, titles: Mapping[str, Row]) -> tuple[str, str]:
     return row["canonical"] or target, row["status"]
 
 
-def _links(paragraphs: Iterable[Row], titles: Mapping[str, Row]) -> Iterator[tuple[str, str, str]]:
-    """(anchor, title, status) of every link."""
-    for row in paragraphs:
+def _links(
+    pages: Pages, titles: Mapping[str, Row], rows: Iterable[Row] | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """(anchor, title, status) of every link in some paragraphs or all; profile "paper" alone keeps what leads back."""
+    for row in pages.paragraphs if rows is None else rows:
         for link in row["links"]:
-            yield row["text"][link["start"] : link["end"]], *follow(link["target"], titles)
+            title, status = follow(link["target"], titles)
+            if pages.profile == "paper" or title != row.get("title"):
+                yield row["text"][link["start"] : link["end"]], title, status
 
 
 def links(pages: Pages, titles: Mapping[str, Row]) -> list[Row]:
@@ -97,13 +103,13 @@ def links(pages: Pages, titles: Mapping[str, Row]) -> list[Row]:
     return [
         {"page_id": paragraph["page_id"], "mention": anchor, "title": title, "status": status}
         for paragraph in pages.paragraphs
-        for anchor, title, status in _links([paragraph], titles)
+        for anchor, title, status in _links(pages, titles, [paragraph])
     ]
 
 
 def coverage(pages: Pages, titles: Mapping[str, Row]) -> dict[str, int]:
     """Number of links by the status of their target."""
-    return dict(Counter(status for _, _, status in _links(pages.paragraphs, titles)))
+    return dict(Counter(status for _, _, status in _links(pages, titles)))
 
 
 # Entity vocabulary
@@ -125,7 +131,7 @@ def build_vocab(
     page_ids: dict[str, int] = {}
     for page in pages.pages:
         page_ids[page["title"]] = min(page["page_id"], page_ids.get(page["title"], page["page_id"]))
-    ends = [(title, status) for _, title, status in _links(pages.paragraphs, titles) if status != "loop"]
+    ends = [(title, status) for _, title, status in _links(pages, titles) if status != "loop"]
     if missing_pages == "in":
         absent = {title for title, status in ends if status == "missing"}
         page_ids.update(
@@ -244,7 +250,7 @@ def _pages_with(pages: Pages, names: set[str]) -> Counter[str]:
 def mention_table(pages: Pages, titles: Mapping[str, Row], vocab: Iterable[Row], profile: str) -> list[Row]:
     """The rows by mention, then title."""
     links: dict[str, Counter[str]] = defaultdict(Counter)
-    for anchor, title, _ in _links(pages.paragraphs, titles):
+    for anchor, title, _ in _links(pages, titles):
         if mention := mention_of(anchor, profile):
             links[mention][title] += 1
     names = set(links)
@@ -266,7 +272,7 @@ def page_names(pages: Pages, titles: Mapping[str, Row], profile: str) -> list[Ro
     """The names of each page that link to one title only, and how many link to several, by page."""
     targets: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in pages.paragraphs:
-        for anchor, title, _ in _links([row], titles):
+        for anchor, title, _ in _links(pages, titles, [row]):
             if mention := mention_of(anchor, profile):
                 targets[row["page_id"]][mention].add(title)
     rows = []

@@ -66,7 +66,7 @@ class Corpus:
     wiki_rules: str = option(
         "",
         path(),
-        "file of your own rules for the wiki: templates, tags, namespaces and scripts (docs/how-to/your-wiki.md)",
+        "your own rules for the wiki: templates, tags, namespaces, scripts, prefixes (docs/tutorials/your-wiki.md)",
         flag="--wiki-rules",
     )
     max_rejected: float = option(

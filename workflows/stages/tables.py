@@ -86,13 +86,15 @@ class ResolveLinks(SparkStage):
     """Every annotation with its target after redirects."""
 
     FOLDER = "links"
+    VERSION = 2
     NEED = Need(written=0.35, scratch=0.8)
     UPSTREAM = (ExtractPages, ResolveRedirects)
+    FIELDS = ("corpus.profile",)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import links
 
-        return links.build(self.job())
+        return links.build(self.job(), profile=self.corpus.profile)
 
 
 class BuildEntityVocab(SparkStage):

@@ -1,5 +1,6 @@
 """ResolveLinks: every annotation with the page that its target ends at."""
 
+from collections import Counter
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -9,43 +10,46 @@ from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob
 
 
-def build(job: SparkJob) -> storage.Result:
+def build(job: SparkJob, *, profile: str) -> storage.Result:
     """Write the table `links`, the annotations of a page together.
 
-    It reads ExtractPages and ResolveRedirects. Raises: ValueError: there are not as many links as ExtractPages has
-    counted.
+    It reads ExtractPages and ResolveRedirects. A link that a redirect leads back to its own page is no annotation,
+    except in profile `paper`. Raises: ValueError: there are not as many links as ExtractPages has counted.
     """
     links = resolve_links(job.read("ExtractPages", "paragraphs/"), job.read("ResolveRedirects", "titles/"))
+    own = F.lit(False) if profile == "paper" else F.col("leads_back")
     # Rows that are equal in all of these may stand in any order.
     order = ["page_id", "mention", "title", "status"]
-    result = storage.merge_blocks(job.write(links, schemas.LINKS.schema, "links", by="page_id", order=order))
-    found, wanted = result.rows["links"], job.manifest("ExtractPages").rows["links"]
+    blocks = job.write(links.where(~own), schemas.LINKS.schema, "links", by="page_id", order=order)
+    result, same_page = storage.merge_blocks(blocks), links.where(own).count()
+    found, wanted = result.rows["links"] + same_page, job.manifest("ExtractPages").rows["links"]
     if found != wanted:
         raise ValueError(
             f"{job.folder}: {found:,} of {wanted:,} links were written; delete the folder and run ResolveLinks again"
         )
     statuses = storage.count_values(result.paths(job.folder), "status")
-    variants = statuses.get("variant", 0)
-    return replace(
-        result, drops={"links:variant": variants} if variants else {}, facts={"statuses": statuses}
-    )
+    drops = {"links:same_page": same_page, "links:variant": statuses.get("variant", 0)}
+    return replace(result, drops=+Counter(drops), facts={"statuses": statuses})
 
 
 def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """Every annotation as (`page_id`, `mention`, `title`, `status`): its anchor, and its target after redirects.
 
     The status is that of the target's row in `titles`; `missing` where it has none. Such a target, and one in a loop of
-    redirects, keeps its own title.
+    redirects, keeps its own title. `leads_back` says whether the target ends at the page that the link stands on.
     """
-    exploded = paragraphs.select("page_id", "text", F.explode("links").alias("link")).select(
+    exploded = paragraphs.select("*", F.explode("links").alias("link")).select(
         "page_id",
+        F.col("title").alias("page"),
         F.expr("substring(text, link.start + 1, link.end - link.start)").alias("mention"),
         F.col("link.target").alias("target"),
     )
     resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
+    title = F.coalesce("canonical", "target")
     return resolved.select(
         "page_id",
         "mention",
-        F.coalesce("canonical", "target").alias("title"),
+        title.alias("title"),
         F.coalesce("status", F.lit("missing")).alias("status"),
+        (title == F.col("page")).alias("leads_back"),
     )

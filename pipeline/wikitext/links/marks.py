@@ -29,10 +29,12 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str], title: str = ""
         >>> mark_links("See [[ape]]s, [[B|a ''bee'']] and [[de:D]].", rules, Counter())
         ('See \x01apes\x02, \x01a bee\x02 and \x04.', ['Ape', 'B'])
     """
-    if not rules.paper:
-        marked, targets = _mark_as_mediawiki(text, rules, drops)
-    else:
-        marked, targets = mark_plain(text, rules, drops)
+    dropped: Counter[str] = Counter()
+    marked, targets = mark_plain(text, rules, dropped)
+    if "[[" in marked and not rules.paper:
+        dropped.clear()
+        marked, targets = read_brackets(text, rules, dropped)
+    drops.update(dropped)
     if "[" in marked:
         marked = _EXTERNAL_LINK.sub(lambda link: f"{CUT}{link[1] or GONE}{CUT}", marked)
     if rules.paper:
@@ -52,13 +54,3 @@ def _without_own(marked: str, targets: list[str], title: str, drops: Counter[str
     kept = [target for target in targets if target != title]
     drops["links:same_page"] += len(targets) - len(kept)
     return "".join((first, *pieces)), kept
-
-
-def _mark_as_mediawiki(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    dropped: Counter[str] = Counter()
-    marked, targets = mark_plain(text, rules, dropped)
-    if "[[" in marked:
-        dropped.clear()
-        marked, targets = read_brackets(text, rules, dropped)
-    drops.update(dropped)
-    return marked, targets

@@ -60,6 +60,7 @@ def mark_left_over(
 
 
 def _cost(stretch: str) -> int:
+    """Return how long the parser takes at most, in characters of text without a bracket."""
     opened = deepest = 0
     for behind in stretch.split("[[")[1:]:
         deepest = max(deepest, opened + 1)

@@ -9,28 +9,11 @@ from collections.abc import Callable, Mapping
 from datetime import date as Date
 from itertools import pairwise
 
+from pipeline.mediawiki.languages import read_table
 from pipeline.wikitext.templates.rules import Arguments, compile_rule, superscript
 from pipeline.wikitext.templates.units import convert
 
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "music": {
-        "flat": "♭",
-        "b": "♭",
-        "sharp": "♯",
-        "#": "♯",
-        "natural": "♮",
-        "doublesharp": "𝄪",
-        "doubleflat": "𝄫",
-    },
-    "chinese": {
-        "c": "Chinese",
-        "t": "traditional Chinese",
-        "s": "simplified Chinese",
-        "p": "pinyin",
-        "hp": "pinyin",
-    }
-    | {"w": "Wade–Giles", "j": "Jyutping", "y": "Yale"},
-}
+_WORDS: Mapping[str, Mapping[str, str]] = read_table("words")
 _NUMBER = re.compile(r"(?:-(?=[\d.]))?(?:\d+|(?=\.\d))(?:\.\d*)?", re.ASCII)
 _CENTURY = re.compile(r"[IVX]+|\d{1,2}")
 _JOINTS = frozenset(

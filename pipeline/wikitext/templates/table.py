@@ -1,13 +1,11 @@
 """The rules of a wiki's templates, by their names."""
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from pipeline.mediawiki.languages import VARIABLES, base_language
+from pipeline.mediawiki.languages import VARIABLES, base_language, read_table
 from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
@@ -17,6 +15,7 @@ EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
 LONGEST_KNOWN = 500  # characters of a name that is remembered: a page may have longer ones, but no title
 _MOST_REDIRECTS = 4  # of a template, one after another
+_read_table = cache(read_table)
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
 """The body of a name's page in the dump, and the name that it redirects to, one of which is empty."""
@@ -25,12 +24,6 @@ DumpTemplates = Callable[[str], tuple[str, str] | None]
 def silent(arguments: object) -> str:
     """The rule of a template that shows no text in running text."""
     return ""
-
-
-@cache
-def _tables() -> dict[str, dict[str, Any]]:
-    data = resources.files("pipeline.mediawiki").joinpath("data", "templates.toml")
-    return tomllib.loads(data.read_text("utf-8"))
 
 
 def fold(name: str, prefixes: Collection[str] = ("template",), *, keeps_case: bool = False) -> str:
@@ -62,7 +55,7 @@ class TemplateTable:
         *,
         keeps_case: bool = False,
     ) -> None:
-        tables = _tables()
+        tables = _read_table("templates")
         self._dumped, self._prefixes, self._keeps_case = dumped, prefixes, keeps_case
         # A language's tables win over those of all, and the user's over both.
         found: list[Mapping[str, Any]] = [

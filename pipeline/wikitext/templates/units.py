@@ -6,14 +6,12 @@ another. Codes of units may have a prefix (`MW`, `e6acre`) and be quotients or p
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
-from pipeline.mediawiki.numbers import ENGLISH
+from pipeline.mediawiki.languages import base_language, read_table
 from pipeline.wikitext.templates.rules import Arguments, superscript
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+\-]?\d{1,2})?", re.ASCII)
@@ -62,9 +60,7 @@ class Unit(NamedTuple):
 
 @cache
 def _tables() -> dict[str, Any]:
-    data: dict[str, Any] = tomllib.loads(
-        resources.files("pipeline.mediawiki").joinpath("data", "units.toml").read_text("utf-8")
-    )
+    data = read_table("units")
     tables: dict[str, Any] = {name: data.pop(name) for name in ("same", "ranges", "prefixes", "scales")}
     units = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
     return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}
@@ -169,8 +165,8 @@ class _Shape:
     """The forms of a measure: short " km", long " kilometres", joined "-kilometre"."""
 
     def __init__(self, arguments: Arguments, rest: list[str], option: str) -> None:
-        self.numbers = arguments.wiki.numbers
-        abbreviated = "on" if option or self.numbers != ENGLISH else arguments.given("abbr")
+        self.numbers, is_english = arguments.wiki.numbers, base_language(arguments.wiki.language) == "en"
+        abbreviated = "on" if option or not is_english else arguments.given("abbr")
         self.adjective = arguments.given("adj")
         self.flipped = "flip" in (arguments.given("order"), arguments.given("disp"))
         self.us = arguments.given("sp") == "us"

@@ -354,6 +354,18 @@ def test_pages_with_many_open_brackets_are_scanned_and_counted() -> None:
     assert links_of(extraction) == [("B", "B")] * 20
 
 
+@pytest.mark.parametrize("opening", ["[[http://a ", "_[[//a=", "[[mailto:a|b ", "[[ftp://a [[b]] "])
+@pytest.mark.parametrize(("depth", "dropped"), [(2, 0), (8, 0), (20, 1), (200, 1)])
+def test_nested_addresses_are_counted_where_the_parser_would_take_too_long(
+    opening: str, depth: int, dropped: int
+) -> None:
+    source = f"a [[B]] c\n\n{opening * depth}{']]' * depth} d"
+    extraction = extract(source, SITE, profile="paper")
+    assert extraction.drops.get("parser:page_over_budget", 0) == dropped
+    assert links_of(extraction)[0] == ("B", "B")
+    assert "parser:page_over_budget" not in extract(source, SITE).drops
+
+
 # Anything at all
 
 MARKS = """[[ ]] [[[ { } {{ }} {{{ }}} | [ ] [http://x.org '' ''' ' a bc [[A]] [[B|c]] [[File:x|
@@ -484,6 +496,27 @@ POISON = {
     "marks in titles": ("[[a" + "\u0315\u0316" * 250 + "]]") * 500,
     "tags in templates": "{{<b }}" * 100_000,
 }
+# Found by a fuzzer over the tokens of wikitext: what stands once, many times, many times behind that, and once.
+FUZZED = [
+    ("", "[//", "</includeonly>", ""),
+    ("", "\u0316<poem></p>\u0315}}}<ol><small>[[http://a", "e9acre;a", ""),
+    ("[[Category:y]]", "[http://", "<translate>1", ""),
+    ("[http://a", "<onlyinclude>{）", "", ""),
+    ("", "\u0301!'''''[[Category:y|½ [[http://a=", "{{sp|XI\u0301[http://[::1]a", ""),
+    ("²[http://a", "=</table>", "a", "<!---->>"),
+    ("[mailto:a</includeonly>", "}<blockquote>", "", ""),
+    ("|-|[http://a", "؛<center>", "", ""),
+    ("", "×{{[http://", "<ref/>", ""),
+    ("==", "[//(&#0", "----", "{{chinese|t="),
+    ("{{chinese|t=", "<s>|| [[http://a=}<h2>", "{{IPA|x}}>{{PAGENAME}}", ""),
+    ("[[a::", "<ref/>[mailto:a!", "/1.5", ""),
+    ("[mailto:a%5B", "0%5B", "", "<ref"),
+    ("<ref", "[[mailto:a", "}-", ""),
+    (";[[//a%20", "{{#tag:ref|{{quote|", "", ""),
+]
+for number, (before, unit, other, behind) in enumerate(FUZZED):
+    times = 100_000 // len(unit + other)
+    POISON[f"fuzzed {number}"] = before + unit * times + other * times + behind
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,12 @@
 
 import pytest
 
+from pipeline.mediawiki.languages import read_table
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
-from pipeline.wikitext.templates.table import TemplateTable, _tables, silent
+from pipeline.wikitext.templates.table import TemplateTable, silent
+
+TABLES = read_table("templates")
 
 LARGEST = (
     *("en", "de", "fr", "es", "ja", "ru", "pt", "it", "zh", "ar", "fa", "pl", "nl"),
@@ -97,7 +100,7 @@ def test_a_rule_shows_nothing_wrong(language: str, source: str, wrong: str) -> N
 
 @pytest.mark.parametrize("language", LARGEST)
 def test_the_largest_wikis_have_tables(language: str) -> None:
-    table, own = TemplateTable(language), _tables()[language]
+    table, own = TemplateTable(language), TABLES[language]
     names = {name for names in own.get("forms", {}).values() for name in names} | set(own.get("text", {}))
     assert sum(table.find(name)[1] not in (None, silent) for name in names) >= 40
     assert len(own["months"]) == 12

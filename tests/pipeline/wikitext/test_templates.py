@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.mediawiki.languages import VARIABLES
+from pipeline.mediawiki.languages import VARIABLES, read_table
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.templates.functions import FUNCTIONS
 from pipeline.wikitext.templates.losses import Loss
 from pipeline.wikitext.templates.rules import Arguments, compile_rule
-from pipeline.wikitext.templates.table import TemplateTable, _tables, silent
+from pipeline.wikitext.templates.table import TemplateTable, silent
+
+TABLES = read_table("templates")
 
 
 def site(language: str = "en") -> SiteInfo:
@@ -201,16 +203,16 @@ def test_a_rule_with_a_lone_bracket_is_refused(rule: str) -> None:
         compile_rule(rule)
 
 
-@pytest.mark.parametrize("language", [code for code in _tables() if code != "any"])
+@pytest.mark.parametrize("language", [code for code in TABLES if code != "any"])
 def test_every_rule_of_a_language_compiles(language: str) -> None:
     table = TemplateTable(language)
-    forms = [name for names in _tables()[language].get("forms", {}).values() for name in names]
-    for name in [*forms, *_tables()[language].get("text", {})]:
+    forms = [name for names in TABLES[language].get("forms", {}).values() for name in names]
+    for name in [*forms, *TABLES[language].get("text", {})]:
         assert table.find(name)[1] not in (None, silent), name
 
 
 def test_every_other_name_leads_to_a_rule() -> None:
-    for language, tables in _tables().items():
+    for language, tables in TABLES.items():
         table = TemplateTable("en" if language == "any" else language)
         missing = [name for name in tables.get("same", {}) if table.find(name)[1] is None]
         assert not missing
@@ -219,7 +221,7 @@ def test_every_other_name_leads_to_a_rule() -> None:
 def test_every_function_is_used() -> None:
     rules = [
         rule
-        for tables in _tables().values()
+        for tables in TABLES.values()
         for group in ("text", "begins", "patterns", "forms")
         for rule in (tables.get(group, {}) if group == "forms" else tables.get(group, {}).values())
     ]

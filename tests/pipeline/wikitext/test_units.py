@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipeline.wikitext.templates.rules import Arguments
+from pipeline.mediawiki.numbers import number_format
+from pipeline.wikitext.templates.rules import Arguments, Wiki
 from pipeline.wikitext.templates.units import convert, unit_of
 
 MEASURES = [
@@ -90,3 +91,21 @@ def test_without_a_number_nothing_is_shown(arguments: str) -> None:
 )
 def test_no_code_of_a_unit_costs_much(code: str) -> None:
     assert unit_of(code) is None or len(code) < 41
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"),
+    [
+        ("en", "5,334 kilometers (3,314 mi)"),
+        ("simple", "5,334 kilometers (3,314 mi)"),
+        ("ja", "5,334 km (3,314 mi)"),
+        ("zh", "5,334 km (3,314 mi)"),
+        ("ko", "5,334 km (3,314 mi)"),
+        ("th", "5,334 km (3,314 mi)"),
+        ("he", "5,334 km (3,314 mi)"),
+        ("de", "5.334 km (3.314 mi)"),
+    ],
+)
+def test_names_of_units_are_english_in_english_wikis_alone(language: str, shown: str) -> None:
+    wiki = Wiki(language, "", {}, (), number_format(language))
+    assert convert(Arguments("convert|5334|km|mi|sp=us", wiki)) == shown

@@ -14,6 +14,7 @@ PARAGRAPHS = [
     (2, "Nothing is linked here, not one ape.", []),
     (3, "Redirected: apes", [("apes", 12, "to Ape")]),
 ]
+PAGE_TITLES = {1: "Monkey", 2: "Further", 3: "Ape"}
 TITLES = [
     ("Ape", "Ape", 0, "page"),
     ("to Ape", "Ape", 1, "redirect"),
@@ -38,7 +39,7 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     rows = [
         {
             "page_id": page_id,
-            "title": "",
+            "title": PAGE_TITLES[page_id],
             "paragraph": 0,
             "section": "",
             "text": text,

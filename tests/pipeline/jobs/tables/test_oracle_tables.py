@@ -1,6 +1,7 @@
 """Titles, vocabulary, mentions, contexts and sequences as the stages make them, beside the oracle's, row for row."""
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class Made:
 
     @cached_property
     def pages(self) -> Pages:
-        return Pages.read(self.stages[ExtractPages].folder)
+        return Pages.read(self.stages[ExtractPages].folder, self.case.profile)
 
     @cached_property
     def titles(self) -> dict[str, Row]:
@@ -176,7 +177,10 @@ def test_links(made: Made) -> None:
     expected = oracle.links(made.pages, made.titles)
     found = parquet_rows(made.paths(ResolveLinks, "links/"), *order)
     assert same(found, sorted(expected, key=lambda row: tuple(row[name] for name in order)))
-    assert made.stages[ResolveLinks].manifest().facts["statuses"] == oracle.coverage(made.pages, made.titles)
+    manifest = made.stages[ResolveLinks].manifest()
+    assert manifest.facts["statuses"] == oracle.coverage(made.pages, made.titles)
+    all_links = made.stages[ExtractPages].manifest().rows["links"]
+    assert manifest.drops == +Counter({"links:same_page": all_links - len(expected)})
 
 
 def test_vocabulary(made: Made) -> None:

@@ -15,6 +15,8 @@ from pipeline.mediawiki.conversions import find_conversion
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.blocks import Block, PageMarker
 from tests.support.oracle_tables import Pages, resolve_titles
+from tests.support.stages import run_in_process, run_of
+from workflows.stages.tables import ResolveLinks
 
 pytestmark = pytest.mark.slow
 
@@ -72,14 +74,15 @@ def test_pages_without_an_id_stop_neither_stage(spark: Any, tmp_path: Path) -> N
 
 
 def test_links_end_where_their_titles_do(tables: dict[str, Any]) -> None:
-    rows = Counter((row["mention"], row["title"], row["status"]) for row in tables["links"].collect())
+    columns = ("mention", "title", "status", "leads_back")
+    rows = Counter(tuple(row[name] for name in columns) for row in tables["links"].collect())
     assert rows == {
-        ("ape", "Ape", "page"): 2,
-        ("Ape", "A", "loop"): 1,
-        ("日本", "Japan", "page"): 1,
-        ("Japan", "Japan", "page"): 1,
-        ("ape", "Further", "missing"): 1,
-        ("apes", "Ape", "redirect"): 1,
+        ("ape", "Ape", "page", False): 2,
+        ("Ape", "A", "loop", False): 1,
+        ("日本", "Japan", "page", False): 1,
+        ("Japan", "Japan", "page", False): 1,
+        ("ape", "Further", "missing", True): 1,
+        ("apes", "Ape", "redirect", True): 1,
     }
 
 
@@ -143,3 +146,48 @@ def test_a_page_goes_before_a_redirect_in_another_script(spark: Any) -> None:
 
 def test_wikis_in_one_script_have_no_conversion() -> None:
     assert not any(map(find_conversion, ("en", "ru", "ja", "ar", "zh-classical", "simple")))
+
+
+ENGLISH = {
+    "Ape": "An [[ape]] is a [[great ape]] or a [[Monkey|kin]] in the [[Forest]], [[to ape|aped]]. [[Loop]]",
+    "Great ape": "#REDIRECT [[to ape]]",
+    "To ape": "#REDIRECT [[Ape#Names]]",
+    "Monkey": "A [[great ape]], and no [[Monkeys|monkey]].",
+    "Monkeys": "#REDIRECT [[Monkey]]",
+    "Loop": "#REDIRECT [[Loop]]",
+}
+CHINESE = {
+    "电脑": "[[電腦]]是[[机器]]，[[计算机|機]]。",
+    "计算机": "#重定向 [[电脑]]",
+    "机器": "[[電腦]]和[[機器]]。",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "profile", "pages", "links", "drops"),
+    [
+        ("en", "fixed", ENGLISH, {"kin", "Forest", "Loop", "great ape"}, {"links:same_page": 3}),
+        ("en", "paper", ENGLISH, {"ape", "great ape", "kin", "Forest", "aped", "Loop", "monkey"}, {}),
+        ("zh", "fixed", CHINESE, {"机器", "電腦"}, {"links:same_page": 3, "links:variant": 1}),
+    ],
+)
+def test_links_that_lead_back_are_no_annotations(
+    tmp_path: Path, language: str, profile: str, pages: dict[str, str], links: set[str], drops: dict[str, int]
+) -> None:
+    elements = [
+        f"<page><title>{title}</title><ns>0</ns><id>{number}</id><revision><text>{text}</text></revision></page>"
+        for number, (title, text) in enumerate(pages.items(), start=1)
+    ]
+    head = f"<siteinfo><dbname>{language}wiki</dbname><case>first-letter</case></siteinfo>"
+    dump = tmp_path / "dump.xml"
+    dump.write_text(f'<mediawiki xml:lang="{language}">{head}{"".join(elements)}</mediawiki>', "utf-8")
+    stage = ResolveLinks(
+        settings=run_of(
+            tmp_path / "work", corpus={"dump": str(dump), "profile": profile}, machine={"processes": 1}
+        )
+    )
+    run_in_process(stage)
+    manifest = stage.manifest()
+    rows = [row for path in manifest.paths(stage.folder, "links/") for row in storage.read_rows(path)]
+    assert {row["mention"] for row in rows} == links
+    assert manifest.drops == drops
