@@ -40,7 +40,11 @@ ANNOTATIONS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("
 PAGES = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"),
     ("title", pa.string(), "normalised title"),
-    ("is_disambiguation", pa.bool_(), "whether its templates say that it is a disambiguation page"),
+    (
+        "is_disambiguation",
+        pa.bool_(),
+        "whether its templates say that it is a disambiguation page; FetchQids' word goes before",
+    ),
     ("paragraph_count", pa.int32(), "its paragraphs"),
 )
 PARAGRAPHS = _table(
@@ -93,7 +97,11 @@ QIDS = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"), ("qid", pa.string(), "its item at Wikidata")
 )
 DISAMBIGUATIONS = _table(
-    ("page_id", pa.int64(), "the number of a disambiguation page, by page_props; more certain than pages")
+    (
+        "page_id",
+        pa.int64(),
+        "the number of a disambiguation page: by page_props, or by templates if it names none",
+    )
 )
 
 # ResolveRedirects
