@@ -5,9 +5,11 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,6 +171,75 @@ def test_a_wikis_name_becomes_its_newest_finished_dump(site: Site) -> None:
     assert download.remote_sources("simplewiki/20260901", site.url) == sources
     with pytest.raises(ValueError, match=r"simplewiki/20261101: .* no finished dump"):
         download.remote_sources("simplewiki/20261101", site.url)
+
+
+ONE = {"url": "/aawiki/20260901/a.bz2", "size": 7, "sha1": "ab"}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"<html>no status</html>", "JSONDecodeError"),
+        (b"\xff\xfe{", "UnicodeDecodeError"),
+        ([], "AttributeError"),
+        ({"jobs": []}, "AttributeError"),
+        ({"jobs": {"articlesdump": "done"}}, "AttributeError"),
+        ({"jobs": {"articlesdump": {"status": "done"}}}, "KeyError.'files'"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": None}}}, "TypeError"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": ["a"]}}}, "TypeError"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": {"a.bz2": {"size": 7}}}}}, "KeyError.'url'"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": {"a.bz2": {"url": None}}}}}, "TypeError"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": {"../../x": ONE}}}}, "a file '../../x'"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": {"/etc/x": ONE}}}}, "a file '/etc/x'"),
+        ({"jobs": {"articlesdump": {"status": "done", "files": {"..": ONE}}}}, "a file '..'"),
+        (
+            {
+                "jobs": {
+                    "articlesdump": {"status": "done", "files": {"a.bz2": ONE | {"url": "@example.org/a"}}}
+                }
+            },
+            "a file 'a.bz2' at 'http.*@example.org/a'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("table", [False, True])
+def test_a_status_that_no_site_of_wikimedia_has_is_named(
+    site: Site, content: object, found: str, table: bool
+) -> None:
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    if table:
+        text = text.replace(b"articlesdump", b"pagepropstable")
+    site.files["/aawiki/20260901/dumpstatus.json"] = text
+    arguments = ("aawiki-20260901-pages-articles.xml.bz2", "page_props") if table else ("aawiki/20260901",)
+    find: Any = download.table_source if table else download.remote_sources
+    with pytest.raises(ValueError, match=rf"^{site.url}/aawiki/20260901/dumpstatus\.json: .*{found}"):
+        find(*arguments, site.url)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "follows"),
+    [
+        ("https://a.org/x", "https://b.org/x", True),
+        ("http://a.org/x", "https://a.org/x", True),
+        ("http://a.org/x", "http://b.org/x", True),
+        ("https://a.org/x", "http://a.org/x", False),
+        ("https://a.org/x", "ftp://a.org/x", False),
+        ("https://a.org/x", "HTTP://b.org/x", False),
+    ],
+)
+def test_no_redirect_leaves_https(old: str, new: str, follows: bool) -> None:
+    handler, request = download._Redirects(), download.urllib.request.Request(old)
+
+    def follow() -> Any:
+        return handler.redirect_request(request, None, 302, "Found", Message(), new)
+
+    if follows:
+        assert follow().full_url == new
+    else:
+        with pytest.raises(
+            ValueError, match=f"^{old}: leads to {new}, which is not encrypted; give that URL"
+        ):
+            follow()
 
 
 @pytest.mark.parametrize(
