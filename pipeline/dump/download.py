@@ -106,13 +106,9 @@ def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects, but none that leaves https: on the way of plain http anybody could change a dump."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if req.type == "https" and not newurl.startswith("https:"):
-            raise ValueError(
-                f"{req.full_url}: leads to {newurl}, which is not encrypted; give that URL, or a file"
-            )
+            raise ValueError(f"{req.full_url}: leads to {newurl}, which is not encrypted; give that URL")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

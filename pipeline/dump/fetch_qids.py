@@ -99,19 +99,14 @@ def build(
         tuple(storage.describe(folder, _PATHS[name], count) for name, count in counts.items()),
         rows=counts,
         drops={reason: count for reason, count in drops.items() if count},
-        facts={
-            "source": source,
-            "pages": len(ids),
-            "pages_without_qid": len(ids) - found,
-            "disambiguations_by": page_props.TABLE if named else "templates",
-        },
+        facts={"source": source, "pages": len(ids), "pages_without_qid": len(ids) - found},
     )
 
 
-def read_page_ids(paths: Sequence[str]) -> Integers:
-    """The ids of the pages in files of the table `pages`."""
-    batches = (batch for path in paths for batch in storage.read_batches(path, ["page_id"]))
-    chunks = [batch.column(0) for batch in batches]
+def read_page_ids(paths: Sequence[str], *where: str) -> Integers:
+    """The ids of the pages in files of a table; of those alone where this column of it is true."""
+    batches = (batch for path in paths for batch in storage.read_batches(path, ["page_id", *where]))
+    chunks = [batch.column(0).filter(batch.column(1)) if where else batch.column(0) for batch in batches]
     ids: Integers = pa.chunked_array(chunks, pa.int64()).to_numpy()
     return ids
 
@@ -122,14 +117,7 @@ def read_disambiguations(pages: Sequence[str], decided: Sequence[str] = ()) -> I
     `decided` are the files of FetchQids' table; where there is none, the files of ExtractPages' table `pages` say what
     templates say.
     """
-    if decided:
-        return read_page_ids(decided)
-    batches = (
-        batch for path in pages for batch in storage.read_batches(path, ["page_id", "is_disambiguation"])
-    )
-    chunks = [batch.column(0).filter(batch.column(1)) for batch in batches]
-    ids: Integers = pa.chunked_array(chunks, pa.int64()).to_numpy()
-    return ids
+    return read_page_ids(decided) if decided else read_page_ids(pages, "is_disambiguation")
 
 
 def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str], Integers]]:

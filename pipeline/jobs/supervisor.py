@@ -197,6 +197,15 @@ def _count_committed(folder: str) -> int:
     return sum(name.endswith(".json") for name in os.listdir(storage.join(folder, storage.BLOCKS)))
 
 
+def child_environment() -> dict[str, str]:
+    """The environment of a child that imports what this process would, and nothing else of the folder it stands in."""
+    return {
+        **os.environ,
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+    }
+
+
 def _run_child(spec: Mapping[str, Any], log: IO[bytes], temporary: str, goes_on: Callable[[], bool]) -> int:
     """The status of the child, which writes its words into `log`; it is ended where it may not go on."""
     # A session of its own: Ctrl-C reaches the parent alone, which ends the child. Its standard input stays open
@@ -206,7 +215,7 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], temporary: str, goes_on:
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "TMPDIR": temporary},
+        env={**child_environment(), "TMPDIR": temporary},
         start_new_session=True,
         pass_fds=locks.held,  # so that they are held for as long as anybody works
     )

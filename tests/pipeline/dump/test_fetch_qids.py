@@ -52,22 +52,17 @@ def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "marked", "found", "by"),
+    ("named", "marked", "found"),
     [
-        ([14, 11, 98, 11], [], [11, 14], "page_props"),
-        ([14], [10, 12], [14], "page_props"),  # templates that page_props knows better
-        (
-            [98],
-            [10, 12],
-            [],
-            "page_props",
-        ),  # of a page that is not in the dump, on a wiki that has the property
-        ([], [13, 10], [10, 13], "templates"),
-        ([], [], [], "templates"),
+        ([14, 11, 98, 11], [], [11, 14]),
+        ([14], [10, 12], [14]),  # templates that page_props knows better
+        ([98], [10, 12], []),  # of a page that is not in the dump, on a wiki that has the property
+        ([], [13, 10], [10, 13]),
+        ([], [], []),
     ],
 )
 def test_page_props_decides_which_pages_are_disambiguation_pages(
-    tmp_path: Path, named: list[int], marked: list[int], found: list[int], by: str
+    tmp_path: Path, named: list[int], marked: list[int], found: list[int]
 ) -> None:
     rows: list[Row] = [(page, "disambiguation", b"") for page in named]
     result = build(tmp_path, [[*ROWS[:2], *rows], ROWS[2:]], 14, 10, 11, 12, 13, marked=marked)
@@ -75,7 +70,6 @@ def test_page_props_decides_which_pages_are_disambiguation_pages(
     assert fetch_qids.read_disambiguations([pages], [decided]).tolist() == found
     assert sorted(fetch_qids.read_disambiguations([pages])) == sorted(marked)
     assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": len(found)}, 1)
-    assert result.facts["disambiguations_by"] == by
 
 
 def test_rows_of_pages_that_cannot_be_are_counted(tmp_path: Path) -> None:

@@ -311,6 +311,8 @@ def test_a_line_that_never_ends_is_held_in_part(
         assert [each.message.split(";")[0] for each in found[1::2]] == [
             f"a.jsonl:{number}: a line of 60 bytes or more" for number in (2, 4)
         ]
+    path.write_text("\n".join([lines[1], *lines]))
+    check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
     path.write_text(json.dumps([GOOD] * 30))
     with pytest.raises(
         ValueError, match=r"none of the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"
