@@ -27,7 +27,7 @@ DUMP_TEMPLATES = _table(
     (
         "template",
         pa.string(),
-        "name without the namespace; its first letter small, unless the wiki tells titles apart by it",
+        "name without the namespace, its first letter small if its case does not matter",
     ),
     ("text", pa.string(), "what stands where it is used: text, parameters, links, tags inside a line"),
     ("redirect", pa.string(), "name of the template that it redirects to; empty where it is none"),
@@ -40,11 +40,7 @@ ANNOTATIONS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("
 PAGES = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"),
     ("title", pa.string(), "normalised title"),
-    (
-        "is_disambiguation",
-        pa.bool_(),
-        "whether its templates say that it is a disambiguation page; FetchQids' word goes before",
-    ),
+    ("is_disambiguation", pa.bool_(), "whether its templates say that it is a disambiguation page"),
     ("paragraph_count", pa.int32(), "its paragraphs"),
 )
 PARAGRAPHS = _table(
@@ -97,11 +93,7 @@ QIDS = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"), ("qid", pa.string(), "its item at Wikidata")
 )
 DISAMBIGUATIONS = _table(
-    (
-        "page_id",
-        pa.int64(),
-        "the number of a disambiguation page: by page_props, or by templates if it names none",
-    )
+    ("page_id", pa.int64(), "the number of a disambiguation page, by page_props; more certain than pages")
 )
 
 # ResolveRedirects

@@ -144,9 +144,8 @@ def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS
     content = _get(url)
     try:
         entries: list[dict[str, Any]] = [json.loads(content).get("jobs", {}).get(job, {}) for job in jobs]
-        files: dict[str, Any] = next(
-            (entry["files"] for entry in entries if entry.get("status") == "done"), {}
-        )
+        done = (entry["files"] for entry in entries if entry.get("status") == "done")
+        files: dict[str, Any] = next(done, {})
         names = sorted((name for name in files if "-index" not in name), key=natural_key)
         sources = [
             Source(name, site + files[name]["url"], files[name].get("size"), files[name].get("sha1"))

@@ -59,7 +59,6 @@ class TemplateTable:
         prefixes: Collection[str] = ("template",),
         own: Mapping[str, Any] | None = None,
         site_name: str = "",
-        *,
         keeps_case: bool = False,
     ) -> None:
         tables = _tables()

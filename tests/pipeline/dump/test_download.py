@@ -9,7 +9,6 @@ from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -173,47 +172,40 @@ def test_a_wikis_name_becomes_its_newest_finished_dump(site: Site) -> None:
         download.remote_sources("simplewiki/20261101", site.url)
 
 
-ONE = {"url": "/aawiki/20260901/a.bz2", "size": 7, "sha1": "ab"}
+def jobs_of(job: object) -> dict[str, object]:
+    return {"jobs": {"articlesdump": job, "pagepropstable": job}}
+
+
+def files_of(name: str, url: object = "/aawiki/20260901/a.bz2") -> dict[str, object]:
+    return jobs_of({"status": "done", "files": {name: {"url": url, "size": 7}}})
 
 
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (b"<html>no status</html>", "JSONDecodeError"),
-        (b"\xff\xfe{", "UnicodeDecodeError"),
+        ("<html>no status</html>", "AttributeError"),
         ([], "AttributeError"),
         ({"jobs": []}, "AttributeError"),
-        ({"jobs": {"articlesdump": "done"}}, "AttributeError"),
-        ({"jobs": {"articlesdump": {"status": "done"}}}, "KeyError.'files'"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": None}}}, "TypeError"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": ["a"]}}}, "TypeError"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": {"a.bz2": {"size": 7}}}}}, "KeyError.'url'"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": {"a.bz2": {"url": None}}}}}, "TypeError"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": {"../../x": ONE}}}}, "a file '../../x'"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": {"/etc/x": ONE}}}}, "a file '/etc/x'"),
-        ({"jobs": {"articlesdump": {"status": "done", "files": {"..": ONE}}}}, "a file '..'"),
-        (
-            {
-                "jobs": {
-                    "articlesdump": {"status": "done", "files": {"a.bz2": ONE | {"url": "@example.org/a"}}}
-                }
-            },
-            "a file 'a.bz2' at 'http.*@example.org/a'",
-        ),
+        (jobs_of("done"), "AttributeError"),
+        (jobs_of({"status": "done"}), "KeyError.'files'"),
+        (jobs_of({"status": "done", "files": None}), "TypeError"),
+        (jobs_of({"status": "done", "files": {"a.bz2": {}}}), "KeyError.'url'"),
+        (files_of("a.bz2", None), "TypeError"),
+        (files_of("../../x"), "a file '../../x'"),
+        (files_of("/etc/x"), "a file '/etc/x'"),
+        (files_of(".."), "a file '..'"),
+        (files_of("a.bz2", "@example.org/a"), "a file 'a.bz2' at 'http.*@example.org/a'"),
     ],
 )
-@pytest.mark.parametrize("table", [False, True])
-def test_a_status_that_no_site_of_wikimedia_has_is_named(
-    site: Site, content: object, found: str, table: bool
-) -> None:
-    text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    if table:
-        text = text.replace(b"articlesdump", b"pagepropstable")
-    site.files["/aawiki/20260901/dumpstatus.json"] = text
-    arguments = ("aawiki-20260901-pages-articles.xml.bz2", "page_props") if table else ("aawiki/20260901",)
-    find: Any = download.table_source if table else download.remote_sources
-    with pytest.raises(ValueError, match=rf"^{site.url}/aawiki/20260901/dumpstatus\.json: .*{found}"):
-        find(*arguments, site.url)
+def test_a_status_that_no_site_of_wikimedia_has_is_named(site: Site, content: object, found: str) -> None:
+    whole = json.dumps(content).encode()
+    said = rf"^{site.url}/aawiki/20260901/dumpstatus\.json: .*"
+    for text, why in ((whole, found), (whole[:-1], "JSONDecodeError"), (b"\xff\xfe{", "UnicodeDecodeError")):
+        site.files["/aawiki/20260901/dumpstatus.json"] = text
+        with pytest.raises(ValueError, match=said + why):
+            download.table_source("aawiki-20260901-pages-articles.xml.bz2", "page_props", site.url)
+        with pytest.raises(ValueError, match=said + why):
+            download.remote_sources("aawiki/20260901", site.url)
 
 
 @pytest.mark.parametrize(
@@ -228,18 +220,12 @@ def test_a_status_that_no_site_of_wikimedia_has_is_named(
     ],
 )
 def test_no_redirect_leaves_https(old: str, new: str, follows: bool) -> None:
-    handler, request = download._Redirects(), download.urllib.request.Request(old)
-
-    def follow() -> Any:
-        return handler.redirect_request(request, None, 302, "Found", Message(), new)
-
+    arguments = (download.urllib.request.Request(old), None, 302, "Found", Message(), new)
     if follows:
-        assert follow().full_url == new
+        assert download._Redirects().redirect_request(*arguments).full_url == new
     else:
-        with pytest.raises(
-            ValueError, match=f"^{old}: leads to {new}, which is not encrypted; give that URL"
-        ):
-            follow()
+        with pytest.raises(ValueError, match=f"^{old}: leads to {new}, which is not encrypted; give that"):
+            download._Redirects().redirect_request(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -277,9 +263,7 @@ def test_local_parts_come_in_natural_order(tmp_path: Path) -> None:
     ],
 )
 def test_names_have_one_order_whatever_the_folder_gives(names: list[str]) -> None:
-    orders = {tuple(sorted(each, key=download.natural_key)) for each in permutations(names)}
-    assert len(orders) == 1
-    [order] = orders
+    [order] = {tuple(sorted(each, key=download.natural_key)) for each in permutations(names)}
     numbers = [[int(number) for number in re.findall(r"\d+", name)] for name in order]
     assert numbers == sorted(numbers) or "p" in names
 

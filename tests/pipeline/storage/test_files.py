@@ -1,7 +1,6 @@
 """Files that outlast a power cut."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,22 +8,8 @@ import pytest
 from pipeline import storage
 
 
-def commit_manifest(folder: str, files: tuple[storage.FileEntry, ...]) -> None:
-    storage.write_manifest(folder, storage.Manifest("Stage", 1, {}, {}, files))
-
-
-def commit_block(folder: str, files: tuple[storage.FileEntry, ...]) -> None:
-    storage.commit_block(folder, "key", 7, storage.Result(files))
-
-
-@pytest.mark.parametrize(
-    ("commit", "record"), [(commit_manifest, "manifest.json"), (commit_block, "blocks/block-00007.json")]
-)
 def test_names_are_on_disk_before_the_record_that_lists_them(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    commit: Callable[[str, tuple[storage.FileEntry, ...]], None],
-    record: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a file system keeps no order between renames, a power cut would leave a record without its files."""
     done: list[str] = []
@@ -40,20 +25,24 @@ def test_names_are_on_disk_before_the_record_that_lists_them(
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", rename)
-    paths = ("a.bin", "pages/a.bin", "pages/b.bin", "x/y/c.bin")
-    for path in paths:
-        storage.write_bytes(str(tmp_path / path), b"x")
-    commit(str(tmp_path), tuple(storage.describe(str(tmp_path), path) for path in paths))
-    committed = done.index(f"name {record}")
-    for path in paths:
-        named, folder = done.index(f"name {path}"), f"sync {Path(path).parent}"
-        assert folder in done[named:committed], (path, done)
-    assert "sync ." in done[:committed], "where its folders have their names"
+    folder, paths = str(tmp_path), ("a.bin", "pages/a.bin", "pages/b.bin", "x/y/c.bin")
+    for record in ("manifest.json", "blocks/block-00007.json"):
+        done.clear()
+        for path in paths:
+            storage.write_bytes(str(tmp_path / path), b"x")
+        files = tuple(storage.describe(folder, path) for path in paths)
+        if record == "manifest.json":
+            storage.write_manifest(folder, storage.Manifest("Stage", 1, {}, {}, files))
+        else:
+            storage.commit_block(folder, "key", 7, storage.Result(files))
+        for path in paths:
+            between = done[done.index(f"name {path}") : done.index(f"name {record}")]
+            assert {"sync .", f"sync {Path(path).parent}"} <= {*between}, (path, done)
 
 
 def test_a_file_system_without_such_a_call_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError("no folder is opened")))
-    commit_manifest(str(tmp_path), ())
+    storage.write_manifest(str(tmp_path), storage.Manifest("Stage", 1, {}, {}, ()))
     assert storage.read_manifest(str(tmp_path)).stage == "Stage"
