@@ -37,10 +37,6 @@ class Source:
     size: int | None = None
     sha1: str | None = None
 
-    @property
-    def is_remote(self) -> bool:
-        return self.location.startswith(("http://", "https://"))
-
 
 def is_remote(dump: str) -> bool:
     """Return whether the dump has to be downloaded."""
