@@ -27,7 +27,7 @@ DUMP_TEMPLATES = _table(
     (
         "template",
         pa.string(),
-        "name without the namespace; its first letter small, unless the wiki tells titles apart by it",
+        "name without the namespace, its first letter small if its case does not matter",
     ),
     ("text", pa.string(), "what stands where it is used: text, parameters, links, tags inside a line"),
     ("redirect", pa.string(), "name of the template that it redirects to; empty where it is none"),

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 DUMP_SITE = "https://dumps.wikimedia.org"
 _PROJECTS = "wiki|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage"
@@ -24,6 +25,7 @@ _TIMEOUT_SECONDS = 60
 _BROKEN_OFF = (OSError, http.client.HTTPException)  # the second in the middle of an answer
 _PASSING = (429, 500, 502, 503, 504)  # answers after which it is worth to ask again
 _CHUNK = 1 << 20
+_MOST_BYTES = 1 << 26  # of a page that says which files there are
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,6 @@ class Source:
     location: str
     size: int | None = None
     sha1: str | None = None
-
-    @property
-    def is_remote(self) -> bool:
-        return self.location.startswith(("http://", "https://"))
 
 
 def is_remote(dump: str) -> bool:
@@ -101,10 +99,23 @@ def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
     )
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but none that leaves https: on the way of plain http anybody could change a dump."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if req.type == "https" and not newurl.startswith("https:"):
+            raise ValueError(f"{req.full_url}: leads to {newurl}, which is not encrypted; give that URL")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _open(request: urllib.request.Request) -> Any:
+    return urllib.request.build_opener(_Redirects).open(request, timeout=_TIMEOUT_SECONDS)
+
+
 def _get(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
-            return response.read()
+        with _open(urllib.request.Request(url)) as response:
+            return response.read(_MOST_BYTES)
     except _BROKEN_OFF as error:
         raise ValueError(f"{url}: {error}; check --dump and the network") from error
 
@@ -124,22 +135,25 @@ def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
 
 
 def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS) -> list[Source]:
-    status = json.loads(_get(f"{site}/{wiki}/{date}/dumpstatus.json"))
-    for job in jobs:
-        entry = status.get("jobs", {}).get(job, {})
-        if entry.get("status") != "done":
-            continue
-        names = sorted((name for name in entry["files"] if "-index" not in name), key=natural_key)
-        return [
-            Source(
-                name,
-                site + entry["files"][name]["url"],
-                entry["files"][name].get("size"),
-                entry["files"][name].get("sha1"),
-            )
+    """The files of the first of these jobs that is done. Raises: ValueError: the site does not say it as Wikimedia."""
+    url = f"{site}/{wiki}/{date}/dumpstatus.json"
+    content = _get(url)
+    try:
+        entries: list[dict[str, Any]] = [json.loads(content).get("jobs", {}).get(job, {}) for job in jobs]
+        done = (entry["files"] for entry in entries if entry.get("status") == "done")
+        files: dict[str, Any] = next(done, {})
+        names = sorted((name for name in files if "-index" not in name), key=natural_key)
+        sources = [
+            Source(name, site + files[name]["url"], files[name].get("size"), files[name].get("sha1"))
             for name in names
         ]
-    return []
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{url}: not as Wikimedia writes it ({error!r}); give the files by --dump") from None
+    for each in sources:
+        # Files are written under their names, and no other host is asked for them.
+        if each.name in (".", "..") or "/" in each.name or not each.location.startswith(f"{site}/"):
+            raise ValueError(f"{url}: names a file {each.name!r} at {each.location!r}; wanted one of {site}/")
+    return sources
 
 
 def download(
@@ -183,7 +197,7 @@ def _fetch(source: Source, part: Path, progress: Callable[[int, int | None], Non
     headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
     request = urllib.request.Request(source.location, headers=headers)
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+        response = _open(request)
     except urllib.error.HTTPError as error:
         if error.code == 416 and (error.headers.get("Content-Range") or "").endswith(f"/{have}"):
             return have  # nothing is missing

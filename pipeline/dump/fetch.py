@@ -76,7 +76,7 @@ def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
 
     What an interrupted download of an older dump has left goes.
     """
-    sources, wanted = [], {os.path.basename(source.name): source for source in remote_sources(dump)}
+    sources, wanted = [], {source.name: source for source in remote_sources(dump)}
     for name in storage.list_files(storage.join(folder, "parts")):
         if name.removesuffix(".version").removesuffix(".part") not in wanted:
             logger.info("%s: of another download, removed", storage.join(folder, "parts", name))

@@ -1,6 +1,7 @@
 """FetchQids: the items of Wikidata that a dump's pages are linked to, and which pages are disambiguation pages.
 
-Both are from the table page_props of the same dump.
+Both are from the table page_props of the same dump. Where it names disambiguation pages, it decides which are some; a
+wiki that never does lacks MediaWiki's extension for them, and the templates on its pages decide.
 """
 
 import logging
@@ -54,7 +55,7 @@ def build(
     schemas: Mapping[str, pa.Schema],
     is_fetched: bool,
 ) -> storage.Result:
-    """Write the tables `qids` and `disambiguations`: the pages of the dump that have an item, or that property.
+    """Write the tables `qids` and `disambiguations`: the pages of the dump that have an item, and disambiguation pages.
 
     `pages` are the files of ExtractPages' table, whose ids are held, 8 bytes each; `dbname` is empty where the dump
     has none. A file that `is_fetched` came from where the dump did, and so belongs to it. Raises: ValueError: the
@@ -62,7 +63,7 @@ def build(
     """
     ids = np.sort(read_page_ids(pages))
     has_item, is_ambiguous = np.zeros((2, len(ids)), np.bool_)
-    read = 0
+    read = named = 0
     with ExitStack() as stack:
         items = stack.enter_context(open_items(path))
         tables = {
@@ -85,6 +86,9 @@ def build(
                 zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True)
             )
             is_ambiguous[find(ambiguous, ids)[0]] = True
+            named += len(ambiguous)
+        if not named:
+            is_ambiguous = np.isin(ids, read_disambiguations(pages))
         tables["disambiguations"].extend([(number,) for number in ids[is_ambiguous].tolist()])
     counts = {"qids": int(has_item.sum()), "disambiguations": int(is_ambiguous.sum())}
     found = counts["qids"]
@@ -99,12 +103,21 @@ def build(
     )
 
 
-def read_page_ids(paths: Sequence[str]) -> Integers:
-    """The ids of the pages in files of the table `pages`."""
-    batches = (batch for path in paths for batch in storage.read_batches(path, ["page_id"]))
-    chunks = [batch.column(0) for batch in batches]
+def read_page_ids(paths: Sequence[str], *where: str) -> Integers:
+    """The ids of the pages in files of a table; of those alone where this column of it is true."""
+    batches = (batch for path in paths for batch in storage.read_batches(path, ["page_id", *where]))
+    chunks = [batch.column(0).filter(batch.column(1)) if where else batch.column(0) for batch in batches]
     ids: Integers = pa.chunked_array(chunks, pa.int64()).to_numpy()
     return ids
+
+
+def read_disambiguations(pages: Sequence[str], decided: Sequence[str] = ()) -> Integers:
+    """The ids of a dump's disambiguation pages: whoever asks whether a page is one asks here.
+
+    `decided` are the files of FetchQids' table; where there is none, the files of ExtractPages' table `pages` say what
+    templates say.
+    """
+    return read_page_ids(decided) if decided else read_page_ids(pages, "is_disambiguation")
 
 
 def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str], Integers]]:

@@ -27,9 +27,7 @@ logger = logging.getLogger("pipeline")
 _REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
 _NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
 _ID = re.compile(r"\s*0*+([0-9]{1,19})\s*")
-_MOST_CHARACTERS = (
-    8 << 20
-)  # of a page's text: MediaWiki allows 2 MiB, and work takes many times the text's memory
+_MOST_CHARACTERS = 8 << 20  # of a text; MediaWiki allows 2 MiB, and work takes many times its memory
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 

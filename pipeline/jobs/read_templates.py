@@ -2,11 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
-
-import pyarrow as pa
 
 from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
@@ -45,17 +44,14 @@ def build(
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
-    lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, _batches(result.paths(folder)))
+    batches = chain.from_iterable(
+        storage.read_batches(path, rows=_ROWS_PER_BATCH) for path in result.paths(folder)
+    )
+    named = ((batch.column(0).to_pylist(), batch) for batch in batches)
+    lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, named)
     # Of pages with one name, as a damaged dump has them, the last is found.
     same_name = Counter({"templates:same_name": sum(result.rows.values()) - (lookup[1].rows or 0)})
     return replace(result, files=(*result.files, *lookup), drops={**result.drops, **+same_name})
-
-
-def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
-    """Yield the rows of all blocks, and their names."""
-    for path in tables:
-        for batch in storage.read_batches(path, rows=_ROWS_PER_BATCH):
-            yield batch.column(0).to_pylist(), batch
 
 
 class TemplateReader(BlockJob):

@@ -120,7 +120,8 @@ class SparkJob:
             if not written.problem and number not in kept_numbers:
                 path = f"{table}/{storage.block_name(number)}.parquet"
                 try:
-                    count = _write_part(batches, schema, storage.join(folder, path), group_rows)
+                    ours = _while_ours(batches, folder, key)
+                    count = _write_part(ours, schema, storage.join(folder, path), group_rows)
                     entry = storage.describe(folder, path, count)
                     storage.commit_block(folder, key, number, storage.Result((entry,), {table: count}))
                     written = written._replace(path=path, bytes=entry.bytes, sha256=entry.sha256, rows=count)
@@ -159,6 +160,13 @@ class SparkJob:
                 f"{self.folder}/{table}: has {count:,} rows in {len(found)} files, of {wanted:,} that were to be "
                 "written; run its stage again"
             )
+
+
+def _while_ours(batches: Iterator[pa.RecordBatch], folder: str, key: str) -> Iterator[pa.RecordBatch]:
+    """The batches. Raises: OSError behind the last: the folder is of another key; the driver was killed meanwhile."""
+    yield from batches
+    if problem := storage.unseen(folder, key, patience=0):
+        raise OSError(errno.ESTALE, problem)
 
 
 def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, group_rows: int) -> int:

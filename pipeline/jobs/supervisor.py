@@ -135,9 +135,9 @@ class _Run:
         markers = {os.path.basename(self._path(block)) for block in blocks}
 
         def goes_on() -> bool:
-            self.progress(_count_committed(folder))
-            begun = []
-            for entry in os.scandir(storage.join(folder, storage.BLOCKS)):
+            begun, entries = [], list(os.scandir(storage.join(folder, storage.BLOCKS)))
+            self.progress(sum(entry.name.endswith(".json") for entry in entries))
+            for entry in entries:
                 if entry.name in markers:
                     with contextlib.suppress(FileNotFoundError):  # its block has come to its end
                         begun.append(entry.stat().st_mtime)
@@ -192,9 +192,10 @@ class _Run:
         return page_path(self.spec["folder"], block.number)
 
 
-def _count_committed(folder: str) -> int:
-    """Return how many blocks are done, by one listing of names: a large dump has thousands."""
-    return sum(name.endswith(".json") for name in os.listdir(storage.join(folder, storage.BLOCKS)))
+def child_environment() -> dict[str, str]:
+    """The environment of a child that imports what this process would, and nothing else of the folder it stands in."""
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
 
 
 def _run_child(spec: Mapping[str, Any], log: IO[bytes], temporary: str, goes_on: Callable[[], bool]) -> int:
@@ -206,7 +207,7 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], temporary: str, goes_on:
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "TMPDIR": temporary},
+        env={**child_environment(), "TMPDIR": temporary},
         start_new_session=True,
         pass_fds=locks.held,  # so that they are held for as long as anybody works
     )

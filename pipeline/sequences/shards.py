@@ -41,7 +41,10 @@ class ShardWriter:
             del self._pending[:ROWS_PER_BATCH]
 
     def _write(self, rows: list[tuple[int, WordSequence]]) -> None:
-        self._writer.write_batch(_record_batch(rows, self._schema))
+        columns = {name: [getattr(sequence, name) for _, sequence in rows] for name in SEQUENCE_COLUMNS}
+        columns["page_id"] = [page_id for page_id, _ in rows]
+        arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
+        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
         self.count += len(rows)
 
     def flush(self) -> None:
@@ -58,12 +61,6 @@ def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
         rows = ShardWriter(writer, schema)
         yield rows
         rows.flush()
-
-
-def _record_batch(chunk: list[tuple[int, WordSequence]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = {name: [getattr(sequence, name) for _, sequence in chunk] for name in SEQUENCE_COLUMNS}
-    columns["page_id"] = [page_id for page_id, _ in chunk]
-    return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
 def write_word_starts(folder: str, word_starts: Sequence[bool]) -> storage.FileEntry:

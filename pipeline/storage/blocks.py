@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
-from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, write_bytes
+from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, sync_folders, write_bytes
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
 
 BLOCKS = "blocks"  # folder of their records
@@ -105,6 +105,7 @@ def _record_path(folder: str, number: int) -> str:
 
 def commit_block(folder: str, key: str, number: int, record: Result) -> None:
     """Make a block count as done; its data files are already in place. A block with another key is never reused."""
+    sync_folders(folder, (entry.path for entry in record.files))
     text = json.dumps({"key": key, **as_json(record)}, sort_keys=True, indent=1)
     write_bytes(_record_path(folder, number), text.encode() + b"\n")
 

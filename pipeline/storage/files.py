@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -90,6 +90,20 @@ def atomic_output(path: str) -> Iterator[IO[bytes]]:
     """Open `path` for writing so that it appears complete or not at all."""
     with atomic_path(path) as temporary, open(temporary, "wb") as stream:
         yield stream
+
+
+def sync_folders(folder: str, paths: Iterable[str]) -> None:
+    """Make renames in a folder, and in those below it with these files, outlast a power cut.
+
+    A record of files is written behind this: some file systems keep no order between renames.
+    """
+    for each in {folder, *(join(folder, os.path.dirname(path)) for path in paths)}:
+        with contextlib.suppress(OSError):  # there are file systems that refuse it
+            handle = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def write_bytes(path: str, data: bytes) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from pipeline.storage.files import file_sha256, file_size, join, read_bytes, write_bytes
+from pipeline.storage.files import file_sha256, file_size, join, read_bytes, sync_folders, write_bytes
 
 MANIFEST = "manifest.json"
 STAGES = "stages.json"
@@ -130,6 +130,7 @@ def manifest_sha256(folder: str) -> str:
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
     """Commit a stage: from here on it counts as done."""
+    sync_folders(folder, (entry.path for entry in manifest.files))
     write_bytes(join(folder, MANIFEST), manifest.to_bytes())
 
 

@@ -97,16 +97,12 @@ class LinkRules:
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
+        keeps_case = site.case == "case-sensitive"
         self.templates = (
             None
             if self.paper
             else TemplateTable(
-                site.language,
-                dumped,
-                site.spellings(TEMPLATE),
-                own=own.get("templates"),
-                site_name=site.name,
-                keeps_case=site.case == "case-sensitive",
+                site.language, dumped, site.spellings(TEMPLATE), own.get("templates"), site.name, keeps_case
             )
         )
         self.spoken = frozenset(

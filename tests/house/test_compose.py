@@ -34,6 +34,7 @@ def test_services() -> None:
     for service in SERVICES.values():
         assert service["image"] == "luke-from-wikipedia"
         assert service["volumes"] == [f"data:{SETTINGS['DATA_FOLDER']}"]
+    assert SERVICES["app"]["stop_grace_period"] == "2m", "a checkpoint may take longer than the usual 10 s"
     assert set(COMPOSE["volumes"]) == {"data"}
 
 

@@ -231,6 +231,7 @@ def set_defaults(arguments: Sequence[str]) -> None:
         for name, value in options.items():
             if not config.has_option(section, name) and not (has_scheduler and name == "local_scheduler"):
                 config.set(section, name, value)
+    config.set("core", "workers", "1")  # stages share one Spark session, whatever luigi.cfg says
     if "--local-scheduler" not in arguments and not config.getboolean("core", "local_scheduler", False):
         os.environ[locks.WAITS] = "1"
         luigi.worker.Worker = PatientWorker  # type: ignore[misc]

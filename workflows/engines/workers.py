@@ -23,6 +23,7 @@ from typing import IO, Any, TypeVar
 from luigi.task_register import Register
 
 from model.training.signals import Stopped
+from pipeline.jobs.supervisor import child_environment
 from workflows.base import commandline, stopping
 from workflows.base.stage import Stage
 
@@ -80,6 +81,7 @@ def _start() -> "subprocess.Popen[str]":
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env=child_environment(),
         start_new_session=True,  # Ctrl-C reaches it through us, as SIGTERM, at which it writes a checkpoint
     )
 

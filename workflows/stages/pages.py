@@ -192,7 +192,7 @@ class FetchQids(CorpusStage):
     """
 
     FOLDER = "qids"
-    VERSION = 2
+    VERSION = 3
     KEEPS = "unfinished"  # a download goes on where it stopped
 
     def requires(self) -> dict[str, Stage]:

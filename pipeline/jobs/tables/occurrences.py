@@ -197,8 +197,8 @@ class _Texts:
         """(the text, the key) of each place that is a link or lies between bounds, where the table says yes."""
         begins = self.kinds[self.bounds[:-1]] != _SPACE
         open_ = np.flatnonzero(begins)
-        starts, ends = self._beside(links)
-        places, keys = [starts], [self._own_keys(starts, ends, self.keys(starts, ends), known)]
+        begun, ended = ([each] for each in self._beside(links))
+        keys = [self.keys(begun[0], ended[0])]
         further = 0
         while len(open_):
             further += 1
@@ -207,19 +207,17 @@ class _Texts:
             these = self.keys(starts, ends)
             says = known.look_up(these)
             is_name = (says & _NAME) != 0
-            places.append(starts[is_name])
-            keys.append(self._own_keys(places[-1], ends[is_name], these[is_name], known))
+            begun.append(starts[is_name])
+            ended.append(ends[is_name])
+            keys.append(these[is_name])
             open_ = open_[(says & _BEGINNING) != 0]
-        return np.searchsorted(self.ends, np.concatenate(places)), np.concatenate(keys)
-
-    def _own_keys(self, starts: Positions, ends: Positions, keys: Keys, known: NameKeys) -> Keys:
-        """The keys of spans, where several names share one with the name's own in its place."""
+        starts, ends = np.concatenate(begun), np.concatenate(ended)
 
         def text_of(number: int) -> str:
             span = self._points[starts[number] : ends[number]]
             return span.tobytes().decode("utf-32-le", "surrogatepass")
 
-        return known.own(keys, text_of)
+        return np.searchsorted(self.ends, starts), known.own(np.concatenate(keys), text_of)
 
     def _beside(self, links: Links) -> tuple[Positions, Positions]:
         """(start, end) of the links that do not lie between bounds, each span once."""

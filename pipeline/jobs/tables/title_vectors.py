@@ -29,7 +29,6 @@ _PASSES, _SEED = 6, 20_201_116
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
-Blocks = Callable[[NDArray[np.int32], int], Iterator[csr_matrix]]
 
 
 def titles_of_pages(paragraphs: DataFrame, links: DataFrame, folder: str) -> DataFrame:

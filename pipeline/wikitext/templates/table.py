@@ -52,7 +52,6 @@ class TemplateTable:
         prefixes: Collection[str] = ("template",),
         own: Mapping[str, Any] | None = None,
         site_name: str = "",
-        *,
         keeps_case: bool = False,
     ) -> None:
         tables = _read_table("templates")

@@ -107,13 +107,13 @@ def check_beginnings(blocks: Sequence[Block], folder: str) -> None:
     """
     for path, of in groupby(blocks, key=lambda block: block.path):
         first, *others = of
-        whole = replace(first, end=others[-1].end if others else first.end)
-        found = []
+        whole, found = replace(first, end=others[-1].end if others else first.end), []
         for each in islice(read_block(whole, os.path.relpath(path, folder)), _FIRST):
             if not each.reason:
                 break
             found.append(each)
-            if len(found) == _FIRST or each.reason == "too_long":
+        else:
+            if len(found) == _FIRST or any(each.reason == "too_long" for each in found):
                 raise ValueError(
                     f"none of the first {len(found):,} lines or rows of {path} is a document; the first: "
                     f"{found[0].message}; mend the file, or pass --set corpus.max_rejected=1 to leave them out"

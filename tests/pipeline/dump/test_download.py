@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from pathlib import Path
@@ -171,6 +172,62 @@ def test_a_wikis_name_becomes_its_newest_finished_dump(site: Site) -> None:
         download.remote_sources("simplewiki/20261101", site.url)
 
 
+def jobs_of(job: object) -> dict[str, object]:
+    return {"jobs": {"articlesdump": job, "pagepropstable": job}}
+
+
+def files_of(name: str, url: object = "/aawiki/20260901/a.bz2") -> dict[str, object]:
+    return jobs_of({"status": "done", "files": {name: {"url": url, "size": 7}}})
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("<html>no status</html>", "AttributeError"),
+        ([], "AttributeError"),
+        ({"jobs": []}, "AttributeError"),
+        (jobs_of("done"), "AttributeError"),
+        (jobs_of({"status": "done"}), "KeyError.'files'"),
+        (jobs_of({"status": "done", "files": None}), "TypeError"),
+        (jobs_of({"status": "done", "files": {"a.bz2": {}}}), "KeyError.'url'"),
+        (files_of("a.bz2", None), "TypeError"),
+        (files_of("../../x"), "a file '../../x'"),
+        (files_of("/etc/x"), "a file '/etc/x'"),
+        (files_of(".."), "a file '..'"),
+        (files_of("a.bz2", "@example.org/a"), "a file 'a.bz2' at 'http.*@example.org/a'"),
+    ],
+)
+def test_a_status_that_no_site_of_wikimedia_has_is_named(site: Site, content: object, found: str) -> None:
+    whole = json.dumps(content).encode()
+    said = rf"^{site.url}/aawiki/20260901/dumpstatus\.json: .*"
+    for text, why in ((whole, found), (whole[:-1], "JSONDecodeError"), (b"\xff\xfe{", "UnicodeDecodeError")):
+        site.files["/aawiki/20260901/dumpstatus.json"] = text
+        with pytest.raises(ValueError, match=said + why):
+            download.table_source("aawiki-20260901-pages-articles.xml.bz2", "page_props", site.url)
+        with pytest.raises(ValueError, match=said + why):
+            download.remote_sources("aawiki/20260901", site.url)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "follows"),
+    [
+        ("https://a.org/x", "https://b.org/x", True),
+        ("http://a.org/x", "https://a.org/x", True),
+        ("http://a.org/x", "http://b.org/x", True),
+        ("https://a.org/x", "http://a.org/x", False),
+        ("https://a.org/x", "ftp://a.org/x", False),
+        ("https://a.org/x", "HTTP://b.org/x", False),
+    ],
+)
+def test_no_redirect_leaves_https(old: str, new: str, follows: bool) -> None:
+    arguments = (download.urllib.request.Request(old), None, 302, "Found", Message(), new)
+    if follows:
+        assert download._Redirects().redirect_request(*arguments).full_url == new
+    else:
+        with pytest.raises(ValueError, match=f"^{old}: leads to {new}, which is not encrypted; give that"):
+            download._Redirects().redirect_request(*arguments)
+
+
 @pytest.mark.parametrize(
     ("dump", "remote"),
     [
@@ -206,9 +263,7 @@ def test_local_parts_come_in_natural_order(tmp_path: Path) -> None:
     ],
 )
 def test_names_have_one_order_whatever_the_folder_gives(names: list[str]) -> None:
-    orders = {tuple(sorted(each, key=download.natural_key)) for each in permutations(names)}
-    assert len(orders) == 1
-    [order] = orders
+    [order] = {tuple(sorted(each, key=download.natural_key)) for each in permutations(names)}
     numbers = [[int(number) for number in re.findall(r"\d+", name)] for name in order]
     assert numbers == sorted(numbers) or "p" in names
 

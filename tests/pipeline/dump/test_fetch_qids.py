@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,19 @@ ROWS: list[Row] = [
 
 
 def build(
-    folder: Path, statements: list[list[Row]], *ids: int, wiki: str = "testwiki", is_fetched: bool = False
+    folder: Path,
+    statements: list[list[Row]],
+    *ids: int,
+    wiki: str = "testwiki",
+    is_fetched: bool = False,
+    marked: Sequence[int] = (),
 ) -> storage.Result:
-    """The stage for a dump of pages with these ids."""
+    """The stage for a dump of pages with these ids, of which those `marked` have templates of disambiguation pages."""
     path = folder / "page_props.sql.gz"
     path.write_bytes(gzip.compress(sql(statements, wiki)))
     pages = str(folder / "pages.parquet")
     with storage.parquet_rows(pages, schemas.PAGES.schema) as table:
-        table.extend((number, f"Page {number}", False, 1) for number in ids)
+        table.extend((number, f"Page {number}", number in marked, 1) for number in ids)
     tables = {name: table.schema for name, table in schemas.TABLES["FetchQids"].items()}
     return fetch_qids.build(
         str(path), str(folder), [pages], "testwiki", schemas=tables, is_fetched=is_fetched
@@ -45,12 +51,25 @@ def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
     assert result.facts["source"] == {"name": "page_props.sql.gz", "sha256": digest}
 
 
-def test_disambiguation_pages(tmp_path: Path) -> None:
-    rows: list[Row] = [(page, "disambiguation", b"") for page in (14, 11, 98, 11)]
-    result = build(tmp_path, [ROWS[:2], rows, ROWS[2:]], 10, 11, 12, 13, 14)
-    found = list(storage.read_rows(str(tmp_path / result.files[1].path)))
-    assert found == [{"page_id": 11}, {"page_id": 14}]
-    assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": 2}, 1)
+@pytest.mark.parametrize(
+    ("named", "marked", "found"),
+    [
+        ([14, 11, 98, 11], [], [11, 14]),
+        ([14], [10, 12], [14]),  # templates that page_props knows better
+        ([98], [10, 12], []),  # of a page that is not in the dump, on a wiki that has the property
+        ([], [13, 10], [10, 13]),
+        ([], [], []),
+    ],
+)
+def test_page_props_decides_which_pages_are_disambiguation_pages(
+    tmp_path: Path, named: list[int], marked: list[int], found: list[int]
+) -> None:
+    rows: list[Row] = [(page, "disambiguation", b"") for page in named]
+    result = build(tmp_path, [[*ROWS[:2], *rows], ROWS[2:]], 14, 10, 11, 12, 13, marked=marked)
+    pages, decided = str(tmp_path / "pages.parquet"), str(tmp_path / result.files[1].path)
+    assert fetch_qids.read_disambiguations([pages], [decided]).tolist() == found
+    assert sorted(fetch_qids.read_disambiguations([pages])) == sorted(marked)
+    assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": len(found)}, 1)
 
 
 def test_rows_of_pages_that_cannot_be_are_counted(tmp_path: Path) -> None:

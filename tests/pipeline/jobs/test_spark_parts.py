@@ -48,6 +48,31 @@ def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> N
     assert pq.ParquetFile(tmp_path / "whole/words/block-00000.parquet").metadata.row_group(0).num_rows == 8192
 
 
+def test_a_task_that_outlives_its_run_writes_into_no_folder_of_another_key(tmp_path: Path) -> None:
+    """Its driver was killed, and a run of other inputs has taken the folder over while it computed."""
+    path = tmp_path / "words/block-00000.parquet"
+    for change in ("other", "removed", ""):
+        storage.clear_if_changed(str(tmp_path), "key")
+
+        def batches(change: str = change) -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch({"word": ["a"]})
+            if change:
+                storage.clear_if_changed(str(tmp_path), "other")
+            if change == "removed":
+                (tmp_path / storage.KEY).unlink()
+            yield pa.record_batch({"word": ["b"]})
+
+        options = (spark_parts._while_ours(batches(), str(tmp_path), "key"), SMALL, str(path), 8)
+        if change:
+            with pytest.raises(OSError, match=r"key\.txt is (that of another folder|not there)") as failure:
+                spark_parts._write_part(*options)
+            assert failure.value.errno in spark_parts._OF_DISK
+            assert storage.list_files(str(tmp_path)) == [storage.KEY] * (change == "other")
+        else:
+            assert spark_parts._write_part(*options) == 2
+            assert path.is_file()
+
+
 def test_somebody_who_watches_sees_how_far_spark_is(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks of the jobs that begin meanwhile, and of no others."""
     seen: list[tuple[int, int]] = []

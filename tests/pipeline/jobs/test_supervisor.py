@@ -63,6 +63,20 @@ def test_two_processes_write_the_same_bytes(
     assert sum(record.rows["pages"] for record in unbroken.values()) == 106
 
 
+def test_a_module_where_the_user_stands_is_not_imported(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent does not either; what it can import, such as these tests, the child can."""
+    (tmp_path / "here").mkdir()
+    for name in ("apache_beam", "regex", "pyarrow", "pipeline", "heapq"):
+        (tmp_path / "here" / f"{name}.py").write_text("raise SystemExit('taken from where the user stands')")
+    monkeypatch.chdir(tmp_path / "here")
+    blocks = plan_blocks([str(dump)], 200_000)[:2]
+    for processes in (1, 2):
+        folder = str(tmp_path / str(processes))
+        run_blocks(PageExtractor, blocks, folder, "key", arguments_for(dump), processes=processes)
+
+
 def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():

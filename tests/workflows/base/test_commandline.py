@@ -10,11 +10,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from luigi import configuration, interface
 
 from tests.support import DATA
 from tests.support.stages import DUMP, run_forked
 from tests.support.stages import run_luigi as luigi
-from workflows.base.commandline import steps
+from workflows.base.commandline import set_defaults, steps
 from workflows.base.helping import of_stage, own_parameters
 
 pytestmark = pytest.mark.slow
@@ -243,3 +244,12 @@ def test_the_user_chooses_the_scheduler(tmp_path: Path) -> None:
         assert "http://127.0.0.1:9" in result.stderr
         assert result.returncode
         assert manifests(tmp_path) == []
+
+
+@pytest.mark.parametrize("workers", ["3", "1", "0"])
+def test_a_configuration_gives_luigi_no_further_workers(workers: str) -> None:
+    """Stages would run in forks, each with a Spark of its own."""
+    config = configuration.get_config()
+    config.set("core", "workers", workers)
+    set_defaults(["--local-scheduler"])
+    assert interface.core().workers == 1

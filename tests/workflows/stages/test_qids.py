@@ -43,15 +43,14 @@ def test_a_given_file_is_read_and_known_again_until_it_changes(tmp_path: Path) -
     path.write_bytes(sql([]))
     run_in_process(stage.clone(ExtractPages))
     extracted = stage.clone(ExtractPages)
-    pages = [
-        row["page_id"]
-        for path in extracted.manifest().paths(extracted.folder, "pages/")
-        for row in storage.read_rows(path)
-    ]
+    files = extracted.manifest().paths(extracted.folder, "pages/")
+    rows = [row for path in files for row in storage.read_rows(path)]
+    pages = [row["page_id"] for row in rows]
+    marked = sum(row["is_disambiguation"] for row in rows)
     dbname = stage.fetched().manifest().facts["site"]["dbname"]
     path.write_bytes(sql([[(page, "wikibase_item", b"Q%d" % page) for page in pages[1:]]], dbname or "any"))
     run_in_process(stage := FetchQids(**stage.param_kwargs))
-    assert stage.manifest().rows == {"qids": len(pages) - 1, "disambiguations": 0}
+    assert stage.manifest().rows == {"qids": len(pages) - 1, "disambiguations": marked}
     assert stage.manifest().facts["pages_without_qid"] == 1
     assert stage.is_current()
     os.utime(path, ns=(1, 1))

@@ -266,9 +266,7 @@ def test_a_file_without_a_document_ends_the_work_before_it_begins(
     folder = write_lines(tmp_path / "texts", [GOOD])
     (folder / "a.jsonl").rename(folder / "0.jsonl")
     (folder / "b.jsonl").write_text("\n" + f"{json.dumps(line)}\n" * 1001 + json.dumps(GOOD))
-    with pytest.raises(
-        ValueError, match=f"^none of the first 1,000 lines .*/b.jsonl is .*; the first: b.jsonl:2: {said}"
-    ):
+    with pytest.raises(ValueError, match=f"^none of the first 1,000 .*/b.jsonl is .*: b.jsonl:2: {said}"):
         build()
     with pytest.raises(AssertionError, match="the work begins"):
         build(rejected=1.0)
@@ -280,14 +278,9 @@ def test_a_file_without_a_document_ends_the_work_before_it_begins(
 
 def test_a_table_without_a_document_ends_the_work_before_it_begins(wiki: Any, tmp_path: Path) -> None:
     rows = [{"id": "1", "text": None}] * 1500
-    pq.write_table(
-        pa.Table.from_pylist(rows, pa.schema({"id": pa.string(), "text": pa.string()})),
-        tmp_path / "a.parquet",
-        row_group_size=300,
-    )
-    with pytest.raises(
-        ValueError, match=r"rows of .*a\.parquet is a document; the first: a\.parquet: row 1: text is"
-    ):
+    table = pa.Table.from_pylist(rows, pa.schema({"id": pa.string(), "text": pa.string()}))
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=300)
+    with pytest.raises(ValueError, match=r"rows of .*a\.parquet is a document; .*\.parquet: row 1: text is"):
         link(tmp_path, wiki[0], tmp_path / "linked", size=400)
 
 
@@ -298,12 +291,8 @@ def test_a_line_that_never_ends_is_held_in_part(
     monkeypatch.setattr("tasks.linking.corpora.documents._LONGEST", 60)
     monkeypatch.setattr("tasks.linking.corpora.documents._PIECE", 7)
     path = tmp_path / "a.jsonl"
-    lines = [
-        json.dumps(GOOD),
-        json.dumps({"id": 2, "text": "y" * 300}),
-        json.dumps(GOOD),
-        " " * 90 + json.dumps(GOOD),
-    ]
+    good, long = json.dumps(GOOD), json.dumps({"id": 2, "text": "y" * 300})
+    lines = [good, long, good, " " * 90 + good]
     for end in ("", "\n"):
         path.write_text("\n".join(lines) + end)
         found = [each for block in plan_blocks([str(path)], size) for each in read_block(block, "a.jsonl")]
@@ -311,9 +300,11 @@ def test_a_line_that_never_ends_is_held_in_part(
         assert [each.message.split(";")[0] for each in found[1::2]] == [
             f"a.jsonl:{number}: a line of 60 bytes or more" for number in (2, 4)
         ]
+    path.write_text("\n".join([long, *lines]))
+    check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
     path.write_text(json.dumps([GOOD] * 30))
     with pytest.raises(
-        ValueError, match=r"none of the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"
+        ValueError, match=r"the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"
     ):
         check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
 
