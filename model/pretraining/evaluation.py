@@ -80,10 +80,11 @@ def evaluate(
     found = in_order(ranks, entity_rows)
     if not found.shape[1]:
         return figures
-    *labels, titled = found[SCORES:].astype(np.int64)
+    commonest, known, titled = found[SCORES:].astype(np.int64)
     baselines = Baselines(
         held_out.most_frequent,
-        *(labels if held_out.commonest else (None, None)),
+        commonest if held_out.commonest else None,
+        known if held_out.commonest else None,
         titled if held_out.titled else None,
     )
     return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts)
