@@ -99,7 +99,9 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]
     limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
     passages: dict[tuple[str, tuple[CharacterSpan, ...]], tuple[Integers, Integers]] = {}
     items: list[ClozeFeature] = []
+    of_examples = []
     for number, example in enumerate(dataset.examples):
+        before = counts.copy()
         key = example.passage, example.entities
         if key not in passages:
             passages[key] = passage_input(example, tokenizer, markers)
@@ -117,7 +119,8 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]
         counts["entities_out_of_reach"] += len(example.entities) - len(reached)
         counts["questions_out_of_reach"] += not any(item.label.any() for item in found)
         items += found
-    return Features(items, counts | Counter(windows=len(items)))
+        of_examples.append(counts - before)
+    return Features(items, counts | Counter(windows=len(items)), of_examples)
 
 
 def passage_input(
