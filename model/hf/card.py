@@ -107,7 +107,7 @@ def fine_tuned_card(
     names = [name for name in ("precision", "recall", "f1", "exact_match") if name in scores.get("dev", {})]
     rows = [(name, *(scores[split].get(name, "") for split in splits)) for name in names]
     settings = {name: values[name] for name in ("task", "variant", "preset", "profile", "seed")}
-    return f"""{metadata({"pipeline_tag": TEXTS["examples"][architecture]["pipeline"], "metrics": names})}
+    return f"""{metadata({"metrics": names})}
 # LUKE, fine-tuned: {escape(values["task"].replace("_", " "))}
 
 LUKE ({TEXTS["paper"]}), loaded with transformers' {name}. Labels: {escape(", ".join(values["labels"])) or "none"}.

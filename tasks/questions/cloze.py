@@ -282,7 +282,7 @@ def score(
 
 def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     """Scores of a file of predictions, in either release's layout, for a file of ReCoRD."""
-    return common.score_answers(gold_answers(read(gold_path)), predictions_path)
+    return common.score_answers(gold_answers(read(gold_path)), predictions_path, read)
 
 
 # A user's questions

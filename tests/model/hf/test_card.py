@@ -111,7 +111,6 @@ def test_card_of_a_fine_tuned_model(tmp_path: Path) -> None:
     assert "Labels: O, A\\_B." in card
     assert head(tmp_path / "README.md", card) == {
         "library_name": "transformers",
-        "pipeline_tag": "token-classification",
         "tags": ["luke"],
         "metrics": ["precision", "f1"],
     }
