@@ -32,9 +32,14 @@ TRAINING: dict[str, dict[str, Any]] = {
 }
 
 
-def answer(folder: Path) -> str:
-    """The line that the program of a folder's card prints."""
+TEXT = "Ada Lovelace was born in London."  # of the programs
+
+
+def answer(folder: Path, text: str = TEXT) -> str:
+    """The line that the program of a folder's card prints, with another text than its own."""
     code = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert TEXT in code or text == TEXT
+    code = code.replace(repr(TEXT).replace("'", '"'), repr(text))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code.replace("this folder", str(folder)), str(folder / "README.md"), "exec"), {})
     return printed.getvalue().strip()
