@@ -2,17 +2,19 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
 from tasks.io.arguments import fine_tuned_folder, positive, run
-from tasks.io.records import Errors, parse_line
+from tasks.io.records import Errors, Record, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
@@ -119,8 +121,15 @@ def answer(options: argparse.Namespace) -> Errors:
     )
     is_text, paths = options.text is not None, options.text or []
     form = find_format(options.format, predictor.inputs.labels, options.output, paths)
-    return answer_stream(
-        predictor.answer,
+    cut = Counter[str]()
+
+    def ask(records: Sequence[Record]) -> list[dict[str, Any]]:
+        answers = predictor.answer(records)
+        cut.update(", ".join(each["cut"]) for each in answers if "cut" in each)
+        return answers
+
+    errors = answer_stream(
+        ask,
         files(paths) if paths else numbered(lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))),
         sys.stdout,
         parse=partial(question, language=options.language) if is_text else parse_line,
@@ -128,6 +137,9 @@ def answer(options: argparse.Namespace) -> Errors:
         on_error=options.on_error,
         size=1 if paths else AT_ONCE,  # a file may be long
     )
+    for what, count in cut.items():
+        print(f"too long for the model, and cut ({what}): {count} inputs", file=sys.stderr)
+    return errors
 
 
 def check_ways(predictor: Predictor, options: argparse.Namespace) -> None:

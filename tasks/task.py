@@ -33,6 +33,16 @@ from tasks.presets import DROPOUT, of_task
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
+# The counts of features that say that a model did not see all of an example, and what it was that it did not see whole.
+CUT = {
+    "mentions_cut": "mentions",
+    "contexts_cut": "context",
+    "questions_cut": "question",
+    "entities_out_of_reach": "entities",
+    "entities_cut": "entities",
+    "words_cut": "words",
+    "sentences_split": "sentences",
+}
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -98,10 +108,18 @@ class InputSettings:
 
 @dataclass(frozen=True)
 class Features(Generic[FeatureOut]):
-    """Model inputs of a data set (an example may need several), and what was cut or could not be reached."""
+    """Model inputs of a data set (an example may need several), and what was cut or could not be reached.
+
+    `of_examples` are the counts of each example, of each document in ner, as far as `CUT` names them.
+    """
 
     items: Sequence[FeatureOut]
     counts: Mapping[str, int] = field(default_factory=dict)
+    of_examples: Sequence[Mapping[str, int]] = ()
+
+    def cut(self) -> list[list[str]]:
+        """Return what the model did not see of each example."""
+        return [[*dict.fromkeys(CUT[name] for name in CUT if own.get(name))] for own in self.of_examples]
 
 
 @dataclass(frozen=True)

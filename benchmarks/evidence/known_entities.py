@@ -62,7 +62,7 @@ def asked(module: LukeForPretraining, held_out: HeldOut, rounds: int) -> Record:
     with evaluating(module):
         for first in range(0, len(places), BATCH):
             chosen = places[first : first + BATCH]
-            labels, _, _, ranks, _, commonest = entity_columns(module, held_out, masker, chosen)
+            labels, _, _, ranks, _, commonest, _ = entity_columns(module, held_out, masker, chosen)
             counts = [int((each.entity_labels != IGNORED).sum()) for each in mask(masker, corpus, chosen)]
             pages = np.repeat([corpus[index].page_id for _, index in chosen], counts)
             found.append(np.stack([pages, labels, ranks, commonest]).astype(np.int64))

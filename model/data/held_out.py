@@ -1,10 +1,11 @@
-"""The data of held-out evaluation: sequences of pages that pretraining never saw, and two baselines' predictions.
+"""The data of held-out evaluation: sequences of pages that pretraining never saw, and three baselines' predictions.
 
 The commonest labels of the mentions' texts come from a file that is made beside the mention table (an Arrow IPC
 stream, a row a sequence), so that a machine with nothing but the sequences can evaluate.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,29 @@ class HeldOut:
         if self.commonest is None:
             return np.full(entities, -1), np.full(entities, -1)
         return self.commonest[index]
+
+    @cached_property
+    def titled(self) -> dict[bytes, int]:
+        """The entity of each title, and of each title's name alone, by their word ids; empty without titles' words.
+
+        A whole title goes before a name. A name that several titles have is that of the one with most links, which
+        stands first.
+        """
+        if not self.corpus.has_titles:
+            return {}
+        titles = self.corpus.titles()
+        return {
+            words.word_ids[words.offsets[entity] : words.offsets[entity + 1]].tobytes(): entity
+            for words in (titles.names, titles.whole)
+            for entity in range(self.corpus.facts.entity_vocab_size - 1, SPECIAL_ENTITIES - 1, -1)
+        }
+
+    def titled_of(self, index: int) -> Integers:
+        """For each entity of a sequence the one whose title the mention's words are; -1 for none."""
+        sequence = self.corpus[index]
+        words, spans = sequence.word_ids.astype(np.int64), (sequence.entity_starts, sequence.entity_ends)
+        found = [self.titled.get(words[start:end].tobytes(), -1) for start, end in zip(*spans, strict=True)]
+        return np.array(found, np.int64)
 
     @property
     def most_frequent(self) -> tuple[int, int]:

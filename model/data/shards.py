@@ -20,6 +20,7 @@ from model.luke.titles import Titles, TitleWords
 
 COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends", "page_id")
 REMEDY = "run BuildSequences again"
+TITLE_WORDS = "title_words.arrow"
 TITLE_COLUMNS = ("title_word_ids", "name_word_ids")
 SEEN, HELD_OUT = "sequences", "held_out"
 ORDER_STREAM = 0
@@ -83,10 +84,15 @@ class Corpus:
     def __reduce__(self) -> tuple[type["Corpus"], tuple[Path, str]]:
         return Corpus, (self.folder, self.part)
 
+    @property
+    def has_titles(self) -> bool:
+        """Return whether the folder holds the words of the entities' titles."""
+        return TITLE_WORDS in self.listed
+
     def titles(self) -> Titles:
         """The words of the entities' titles; ValueError for a file that is not of this vocabulary."""
-        path = self.folder / "title_words.arrow"
-        if path.name not in self.listed:
+        path = self.folder / TITLE_WORDS
+        if not self.has_titles:
             raise ValueError(
                 f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or give --entity-start random"
             )

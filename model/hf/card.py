@@ -24,9 +24,12 @@ def program(architecture: str, name: str, *, is_bert: bool, has_entities: bool =
 
     `architecture` is transformers' LUKE for the task, the same as `name` where the model has entities.
     """
-    code = TEXTS["load"].format(name=name)
-    if architecture not in (MASKED, QUESTIONS) and (is_bert or not has_entities):
+    is_plain = architecture == QUESTIONS or not (architecture == MASKED or is_bert or not has_entities)
+    code = TEXTS["load"].format(name=name, plain=TEXTS["plain"] * is_plain)
+    if architecture != MASKED and not is_plain:
         return f"```python\n{code}```\n\n{TEXTS['bert' if has_entities else 'words']}"
+    if whole := TEXTS["whole"].get(architecture):
+        return f"```python\n{code}{whole}```\n"
     more, example = "", dict(TEXTS["examples"][architecture])
     if architecture == MASKED:
         more = "entities = tokenizer.entity_vocab\n"
@@ -107,7 +110,7 @@ def fine_tuned_card(
     names = [name for name in ("precision", "recall", "f1", "exact_match") if name in scores.get("dev", {})]
     rows = [(name, *(scores[split].get(name, "") for split in splits)) for name in names]
     settings = {name: values[name] for name in ("task", "variant", "preset", "profile", "seed")}
-    return f"""{metadata({"pipeline_tag": TEXTS["examples"][architecture]["pipeline"], "metrics": names})}
+    return f"""{metadata({"metrics": names})}
 # LUKE, fine-tuned: {escape(values["task"].replace("_", " "))}
 
 LUKE ({TEXTS["paper"]}), loaded with transformers' {name}. Labels: {escape(", ".join(values["labels"])) or "none"}.

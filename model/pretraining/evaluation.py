@@ -1,4 +1,4 @@
-"""Held-out evaluation: masked words and masked entities that are the same for every model, beside two baselines.
+"""Held-out evaluation: masked words and masked entities that are the same for every model, beside three baselines.
 
 `python -m model.evaluation MODEL SEQUENCES` evaluates a finished model on all held-out sequences.
 """
@@ -28,7 +28,7 @@ from model.training.ranks import ALONE, Ranks
 
 MOST_SEQUENCES = 4096
 WINDOW = 24  # words shown on each side of a mention
-SCORES, BASELINES = 4, 2  # columns
+SCORES, BASELINES = 4, 3  # columns
 Integers = NDArray[np.int64]
 
 
@@ -47,7 +47,7 @@ def evaluate(
     Entities are masked in whole text. Words are masked whole, beside masked entities; without `masks_words` none is.
     Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
     (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and the share
-    that either baseline gets right. A group of no labels has its count alone. More `rounds` mask every sequence as
+    that each baseline gets right. A group of no labels has its count alone. More `rounds` mask every sequence as
     often, each time other words and entities: where there are few of them. The module, its mode and every random
     generator are left as they were; call it under the autocast of training. Of several processes each takes every so
     many-th batch, and all have the figures. A model without entities is judged on its words. ValueError where model and
@@ -80,22 +80,28 @@ def evaluate(
     found = in_order(ranks, entity_rows)
     if not found.shape[1]:
         return figures
-    labels = found[SCORES:].astype(np.int64)
-    baselines = Baselines(held_out.most_frequent, *(labels if held_out.commonest else (None, None)))
+    commonest, known, titled = found[SCORES:].astype(np.int64)
+    baselines = Baselines(
+        held_out.most_frequent,
+        commonest if held_out.commonest else None,
+        known if held_out.commonest else None,
+        titled if held_out.titled else None,
+    )
     return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts)
 
 
 def entity_columns(
     module: LukeForPretraining, held_out: HeldOut, masker: Masker, chosen: Sequence[tuple[int, int]]
 ) -> list[NDArray[Any]]:
-    """Scores of the masked entities of these (epoch, index), and both labels of the mention table."""
+    """Scores of the masked entities of these (epoch, index), both labels of the mention table, and those by title."""
     masked = mask(masker, held_out.corpus, chosen)
     scores = score_batch(module, masked, held_out.corpus.facts, ENTITY_LOSS, entities=True)
-    pairs = []
+    answers = []
     for (_, index), each in zip(chosen, masked, strict=True):
         is_label = each.entity_labels != IGNORED
-        pairs.append([column[is_label] for column in held_out.commonest_of(index, len(is_label))])
-    return [*columns(scores), *(np.concatenate(column) for column in zip(*pairs, strict=True))]
+        found = (*held_out.commonest_of(index, len(is_label)), held_out.titled_of(index))
+        answers.append([column[is_label] for column in found])
+    return [*columns(scores), *(np.concatenate(column) for column in zip(*answers, strict=True))]
 
 
 def mask(masker: Masker, corpus: Corpus, chosen: Sequence[tuple[int, int]]) -> list[MaskedSequence]:

@@ -39,14 +39,16 @@ class Scores:
 
 @dataclass(frozen=True)
 class Baselines:
-    """The predictions of the two baselines at the same masked entities: among all labels, and among known entities.
+    """The predictions of the baselines at the same masked entities: among all labels, and among known entities.
 
-    Where a mention's text has no commonest label (-1), that baseline, too, predicts the most frequent one.
+    `titled` is the entity whose title is the mention's text. Where a text has no commonest label or no title (-1), that
+    baseline, too, predicts the most frequent one.
     """
 
     most_frequent: tuple[int, int]
     commonest: Integers | None
     commonest_known: Integers | None
+    titled: Integers | None = None
 
 
 @torch.no_grad()
@@ -122,9 +124,10 @@ def group_figures(
             figures |= {f"{key}_among_known": value for key, value in among.items()}
         figures["most_frequent_top_1"] = float((labels == baselines.most_frequent[known]).mean())
         commonest = baselines.commonest_known if known else baselines.commonest
-        if commonest is not None:
-            answer = np.where(commonest[is_inside] < 0, baselines.most_frequent[known], commonest[is_inside])
-            figures["commonest_top_1"] = float((labels == answer).mean())
+        for baseline, answers in (("commonest", commonest), ("title", baselines.titled)):
+            if answers is not None:
+                answer = np.where(answers[is_inside] < 0, baselines.most_frequent[known], answers[is_inside])
+                figures[f"{baseline}_top_1"] = float((labels == answer).mean())
     return {f"{name}_{key}": value for key, value in figures.items()}
 
 

@@ -180,8 +180,10 @@ class EpochTraining:
 
 
 def best_epoch(run: Prepared, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The first of the epochs with the best score on dev."""
-    return max(epochs, key=lambda epoch: epoch[f"dev_{run.task.DEV_METRIC}"])
+    """The first of the epochs with the best score on dev; the last one where none has a score, and so none is best."""
+    metric = f"dev_{run.task.DEV_METRIC}"
+    best = max(epochs, key=lambda epoch: epoch[metric])
+    return best if best[metric] else epochs[-1]
 
 
 def optimizer_of(run: Prepared) -> Optimizer:

@@ -155,24 +155,34 @@ def changed(preset: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparamet
 
 
 def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
-    """Warns of each split where nothing is predicted; where that is all of them, raises unless it is allowed."""
+    """Warns of each split where nothing is predicted, or nothing could be found; raises for the first on both splits.
+
+    It does not where that is allowed, or where neither has anything to be found.
+    """
     silent = metrics["splits_without_predictions"]
-    if (
-        not allowed
-        and len(silent) == 2
-        and any(metrics[split].get("gold", metrics[split].get("questions")) for split in silent)
-    ):
+    if not allowed and len(silent) == 2 and any(has_gold(metrics[split]) for split in silent):
         raise ValueError(
             f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
             f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
             "ones or more epochs (the preset small-encoder for small encoders), or allow it "
             "(fine_tuning.allow_no_predictions)"
         )
-    for split in silent:
-        logger.warning(
-            "%s: NOTHING is predicted on %s: the model has not learnt the task; "
-            "a higher learning rate or more epochs may help", name, split
-        )  # fmt: skip
+    for split in ("dev", "test"):
+        if not has_gold(metrics[split]):
+            logger.warning(
+                "%s: %s has nothing to be found, so that its scores are 0 whatever the model predicts%s",
+                name, split, ": they cannot choose an epoch, and the last one is kept" if split == "dev" else "",
+            )  # fmt: skip
+        elif split in silent:
+            logger.warning(
+                "%s: NOTHING is predicted on %s: the model has not learnt the task; "
+                "a higher learning rate or more epochs may help", name, split
+            )  # fmt: skip
+
+
+def has_gold(scores: Mapping[str, Any]) -> bool:
+    """Return whether a split has anything to be found, by its scores."""
+    return bool(scores.get("gold", scores.get("questions")))
 
 
 def report_little(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters) -> None:

@@ -1,5 +1,6 @@
 """A task with its data and its model, ready to be trained or scored."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 
+from model.files import pretrained_words
 from model.hf.load import entity_vocabulary, load_luke, read_fine_tuned
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
@@ -21,6 +23,7 @@ from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
 from tasks.markers import add_word_markers, marker_ids, remove_word_markers
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
 
+logger = logging.getLogger(__name__)
 SOME_INPUTS = 32  # by which the attention of words to new entities is set
 
 
@@ -140,6 +143,7 @@ def prepare(
         raise ValueError(
             f"{datasets['train'].path}: none of its examples fits into the model; give shorter ones"
         )
+    warn_of_length(weights, features["train"].items)
     module = task.head(luke, len(labels), entities=variant.entities)
     if settings.profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)
@@ -166,6 +170,17 @@ def prepare(
     )
     check_parts(run)
     return run
+
+
+def warn_of_length(weights: Path, train: Sequence[Any]) -> None:
+    """Warns where inputs are longer than those of pretraining, which taught entities no place behind these."""
+    sizes, most = [len(item.word_ids) for item in train], pretrained_words(weights)
+    if most and (longer := sum(size > most for size in sizes)):
+        logger.warning(
+            "%s: pretrained on up to %d words, but %d of %d inputs of train are longer, up to %d; what stands behind "
+            "that is learnt in fine-tuning alone",
+            weights, most, longer, len(sizes), max(sizes),
+        )  # fmt: skip
 
 
 def read_splits(task: Task[Any, Any], data: Path, tag_column: str) -> dict[str, Any]:

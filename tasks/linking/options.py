@@ -106,7 +106,8 @@ def add_links(command: argparse.ArgumentParser) -> None:
         "--ner",
         type=Path,
         metavar="DIR",
-        help="folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found)",
+        help="folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in the "
+        "letters of links: BERLIN and berlin are not, unless links are written so)",
     )
     command.add_argument(
         "--language",

@@ -121,8 +121,10 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
         for each in dataset.sentences
     ]
     items: list[SpanFeature] = []
+    of_documents = []
     index, room = 0, inputs.max_words - 2
     for document in dataset.documents:
+        before = counts.copy()
         encoded = encode(document, inputs.tokenizer, room, counts, profile=inputs.profile)
         found = list(document_pieces(document, encoded.offsets, index, room))
         for piece in found:
@@ -135,7 +137,8 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
             )
         counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
         index += len(document.sentences)
-    return Features(items, {**counts, **coverage(dataset, inputs.labels, items)})
+        of_documents.append(counts - before)
+    return Features(items, {**counts, **coverage(dataset, inputs.labels, items)}, of_documents)
 
 
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:

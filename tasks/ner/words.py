@@ -10,7 +10,6 @@ from tasks.io.windows import CharacterSpan
 Word = tuple[str, int, int]
 
 
-# Cards of exported models print this function as it is.
 def word_pattern() -> regex.Pattern[str]:
     """Return what a word of a text is."""
     # One word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.

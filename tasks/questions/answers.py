@@ -5,6 +5,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,6 +130,19 @@ def read_predictions(path: Path) -> dict[str, str]:
     return {name: record.text("label") for name, record in named}
 
 
+def predicted_texts(path: Path, read: Callable[[Path], Any]) -> dict[str, str]:
+    """Texts by question id: predictions, or else the first answers of a data set that `read` takes.
+
+    Raises: what `read_predictions` does for a file that is neither.
+    """
+    try:
+        return read_predictions(path)
+    except ValueError:
+        with suppress(ValueError):
+            return {name: texts[0] for name, texts in gold_answers(read(path)).items() if texts}
+        raise
+
+
 def check_no_classes(listed: Sequence[str]) -> None:
     """Raises: ValueError where a label file lists classes: answers have none."""
     if listed:
@@ -215,12 +229,15 @@ def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str
     }
 
 
-def score_answers(gold: Mapping[str, Sequence[str]], predictions: Path) -> dict[str, Any]:
+def score_answers(
+    gold: Mapping[str, Sequence[str]], predictions: Path, read: Callable[[Path], Any]
+) -> dict[str, Any]:
     """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
 
-    Raises: ValueError where it has a prediction for no question of `gold`.
+    The file may also be a data set that `read` takes, whose first answers are scored. Raises: ValueError where it has a
+    prediction for no question of `gold`.
     """
-    predicted = read_predictions(predictions)
+    predicted = predicted_texts(predictions, read)
     if not gold.keys() & predicted.keys():
         found = next(iter(predicted), "nothing")
         raise ValueError(

@@ -99,7 +99,9 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]
     limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
     passages: dict[tuple[str, tuple[CharacterSpan, ...]], tuple[Integers, Integers]] = {}
     items: list[ClozeFeature] = []
+    of_examples = []
     for number, example in enumerate(dataset.examples):
+        before = counts.copy()
         key = example.passage, example.entities
         if key not in passages:
             passages[key] = passage_input(example, tokenizer, markers)
@@ -117,7 +119,8 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]
         counts["entities_out_of_reach"] += len(example.entities) - len(reached)
         counts["questions_out_of_reach"] += not any(item.label.any() for item in found)
         items += found
-    return Features(items, counts | Counter(windows=len(items)))
+        of_examples.append(counts - before)
+    return Features(items, counts | Counter(windows=len(items)), of_examples)
 
 
 def passage_input(
@@ -279,7 +282,7 @@ def score(
 
 def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     """Scores of a file of predictions, in either release's layout, for a file of ReCoRD."""
-    return common.score_answers(gold_answers(read(gold_path)), predictions_path)
+    return common.score_answers(gold_answers(read(gold_path)), predictions_path, read)
 
 
 # A user's questions

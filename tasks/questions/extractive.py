@@ -168,7 +168,7 @@ def score(
 
 def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     """Scores of a JSON object of answers by question id for a SQuAD 1.1 file."""
-    return common.score_answers(gold_answers(read(gold_path)), predictions_path)
+    return common.score_answers(gold_answers(read(gold_path)), predictions_path, read)
 
 
 # A user's questions

@@ -59,14 +59,17 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[WindowFeature
     asked = encode_texts([(each.question, each.question_mentions) for each in dataset.examples])
     passages = encode_texts([(each.passage, each.passage_mentions) for each in dataset.examples])
     items: list[WindowFeature] = []
+    of_examples = []
     for number, example in enumerate(dataset.examples):
+        before = counts.copy()
         question = asked[example.question, example.question_mentions]
         passage = passages[example.passage, example.passage_mentions]
         counts["questions_cut"] += len(question.ids) > limit
         gold = gold_tokens(example, passage, counts)
         room = passage_room(min(limit, len(question.ids)), inputs.max_words, tokenizer)
         items.extend(features_of(number, question, passage, gold, limit, room, tokenizer, counts))
-    return Features(items, counts | Counter(windows=len(items)))
+        of_examples.append(counts - before)
+    return Features(items, counts | Counter(windows=len(items)), of_examples)
 
 
 def gold_tokens(example: Example, passage: Text, counts: Counter[str]) -> tuple[int, int] | None:

@@ -95,15 +95,16 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
 def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
     """The text with [HEAD] and [TAIL] around head and tail; those of a long text keep what is around them."""
     counts = Counter(mentions_cut=0, contexts_cut=0, labels_unknown=0)
-    items = []
+    items, of_examples = [], []
     for example in dataset.examples:
-        spans = (example.head, example.tail)
+        before, spans = counts.copy(), (example.head, example.tail)
         word_ids, ends = marked_input(example.text, spans, inputs, counts)
         is_known = example.relation in inputs.labels
         counts["labels_unknown"] += not is_known
         label = inputs.labels.index(example.relation) if is_known else IGNORED
         items.append(MarkedFeature(word_ids, ends, np.array(label)))
-    return Features(items, counts)
+        of_examples.append(counts - before)
+    return Features(items, counts, of_examples)
 
 
 feature_size = marked.feature_size

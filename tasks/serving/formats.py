@@ -175,7 +175,8 @@ def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
     return names
 
 
-FRAGMENT = re.compile("[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")  # all that some reader takes for ends of lines
+# A part without what some reader takes for the end of a line, and without blanks at its ends.
+FRAGMENT = re.compile("\\S(?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*\\S)?")
 
 
 def standoff(document: Document, types: Mapping[str, str]) -> Iterator[str]:
@@ -185,7 +186,7 @@ def standoff(document: Document, types: Mapping[str, str]) -> Iterator[str]:
     """
     for number, entity in enumerate(document.entities, start=1):
         covered = document.text[entity["start"] : entity["end"]]
-        pieces = [piece for piece in FRAGMENT.finditer(covered) if piece[0].strip()]
+        pieces = [*FRAGMENT.finditer(covered)]
         places = ";".join(
             f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces
         )

@@ -55,7 +55,8 @@ class Predictor:
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The answer to each input: `labels`, `relation`, `entities` or `answer`, with probabilities.
 
-        Raises: ValueError naming the input.
+        Where the model did not see all of an input, `cut` names what it did not see whole, as values of
+        `tasks.task.CUT`. Raises: ValueError naming the input.
         """
         return self.answer([Record(f"input {number}", each) for number, each in enumerate(inputs, start=1)])
 
@@ -78,7 +79,10 @@ class Predictor:
             precision=self.precision,
         )
         outputs = Outputs(dataset, features.items, logits, self.inputs.labels)
-        return self.task.answers(outputs, temperature=self.temperature, top=self.top)
+        found = self.task.answers(outputs, temperature=self.temperature, top=self.top)
+        return [
+            answer | ({"cut": cut} if cut else {}) for answer, cut in zip(found, features.cut(), strict=True)
+        ]
 
 
 def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:

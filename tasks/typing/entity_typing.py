@@ -140,13 +140,15 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature
     """
     counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
     clean = partial(restore_brackets, profile=inputs.profile)
-    items = []
+    items, of_examples = [], []
     for example in dataset.examples:
+        before = counts.copy()
         word_ids, ends = marked_input(example.text, [example.span], inputs, counts, clean)
         counts["labels_left_out"] += left_out([example.types], inputs.labels)
         label = np.array([name in example.types for name in inputs.labels], dtype=np.float32)
         items.append(MarkedFeature(word_ids, ends, label))
-    return Features(items, counts)
+        of_examples.append(counts - before)
+    return Features(items, counts, of_examples)
 
 
 def restore_brackets(text: str, *, profile: str) -> str:

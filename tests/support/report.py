@@ -10,13 +10,19 @@ HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
 EVALUATION = {"step": 9, "sequences": 3, "masked_word_count": 4321, "masked_word_loss": 3.25}
 EVALUATION |= {"masked_word_accuracy": 0.5, "masked_word_perplexity": 25.75, "known_entity_top_1": 0.375}
 EVALUATION |= {"known_entity_commonest_top_1": 0.25, "known_entity_most_frequent_top_1": 0.125}
+EVALUATION |= {"known_entity_title_top_1": 0.3125}
 WORDS = {"count": 4321, "loss": 3.25, "accuracy": 0.5, "perplexity": 25.75}
 HELD_OUT = {
     "masked_word": WORDS,
     "masked_entity": {"count": 9, "loss": 1.5, "top_1": 0.875, "top_10": 1.0, "mean_reciprocal_rank": 0.9}
-    | {"most_frequent_top_1": 0.75, "commonest_top_1": 0.625},
+    | {"most_frequent_top_1": 0.75, "commonest_top_1": 0.625, "title_top_1": 0.8125},
     "known_entity": {"count": 2, "loss": 4.5, "top_1": 0.375, "top_1_among_known": 0.5, "top_10": 1.0}
-    | {"mean_reciprocal_rank": 0.4, "most_frequent_top_1": 0.125, "commonest_top_1": 0.25},
+    | {
+        "mean_reciprocal_rank": 0.4,
+        "most_frequent_top_1": 0.125,
+        "commonest_top_1": 0.25,
+        "title_top_1": 0.3125,
+    },
     "known_entity_seen_0": {"count": 0},
 }
 SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}

@@ -14,6 +14,7 @@ RUNS = {"Pretrain": 0, "PretrainRoberta": 1}  # the colour of each
 # What is compared in the held-out figures, with the colour and the dashes of each: lines can lie on each other.
 COMPARED = {
     "top_1": ("model", 0, "solid"),
+    "title_top_1": ("title", 1, "longdash"),
     "commonest_top_1": ("commonest", 2, "dash"),
     "most_frequent_top_1": ("most frequent", 3, "dot"),
 }

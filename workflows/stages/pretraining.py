@@ -28,6 +28,7 @@ HEADLINE = (
     "held_out_masked_word_perplexity",
     "held_out_known_entity_top_1",
     "held_out_known_entity_commonest_top_1",
+    "held_out_known_entity_title_top_1",
 )
 
 

@@ -32,9 +32,14 @@ TRAINING: dict[str, dict[str, Any]] = {
 }
 
 
-def answer(folder: Path) -> str:
-    """The line that the program of a folder's card prints."""
+TEXT = "Ada Lovelace was born in London."  # of the programs
+
+
+def answer(folder: Path, text: str = TEXT) -> str:
+    """The line that the program of a folder's card prints, with another text than its own."""
     code = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert TEXT in code or text == TEXT
+    code = code.replace(repr(TEXT).replace("'", '"'), repr(text))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code.replace("this folder", str(folder)), str(folder / "README.md"), "exec"), {})
     return printed.getvalue().strip()
@@ -111,7 +116,6 @@ def test_card_of_a_fine_tuned_model(tmp_path: Path) -> None:
     assert "Labels: O, A\\_B." in card
     assert head(tmp_path / "README.md", card) == {
         "library_name": "transformers",
-        "pipeline_tag": "token-classification",
         "tags": ["luke"],
         "metrics": ["precision", "f1"],
     }

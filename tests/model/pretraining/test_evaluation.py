@@ -167,6 +167,40 @@ def test_baselines_answer_at_the_same_places(
     assert "masked_entity_commonest_top_1" not in evaluate(module, HeldOut.open(folder))
 
 
+def test_a_title_answers_for_the_mention_that_is_its_words(
+    module: LukeForPretraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole title goes before a name, the first of equal names before others, and what is no title is wrong."""
+    # Titles by `title_words`: 3 is [7], 4 is [8, 9] and named [8], 5 is [9, 10, 11] and named [9], ..., 8 is
+    # [12, 13, 14] and named [12], 9 is [13], and 11 has no words.
+    cases = [([7], 3), ([8, 9], 4), ([8], 4), ([9], 5), ([12, 13, 14], 8), ([13], 9), ([9, 10], 4), ([20], 5)]
+    wanted = [3, 4, 4, 5, 8, 9, -1, -1]
+    rows = [
+        {
+            "word_ids": [30, *words, 31],
+            "entity_ids": [entity],
+            "entity_starts": [1],
+            "entity_ends": [1 + len(words)],
+        }
+        | {"page_id": page}
+        for page, (words, entity) in enumerate(cases)
+    ]
+    held_out = HeldOut.open(write_sequences(tmp_path, TRAINING, held_out=rows))
+    assert [held_out.titled_of(index).tolist() for index in range(len(cases))] == [[each] for each in wanted]
+    figures = evaluate(module, held_out)
+    frequent = held_out.most_frequent[1]
+    right = [
+        (answer if answer >= 0 else frequent) == entity
+        for answer, (_, entity) in zip(wanted, cases, strict=True)
+    ]
+    assert (
+        figures["known_entity_title_top_1"] == figures["masked_entity_title_top_1"] == np.mean(right) >= 0.75
+    )
+    assert not any("commonest" in name for name in figures)
+    monkeypatch.setattr(Corpus, "has_titles", False)
+    assert not any("title" in name for name in evaluate(module, HeldOut.open(tmp_path)))
+
+
 def test_masks_and_sample_are_the_same_every_time(module: LukeForPretraining, folder: Path) -> None:
     first, again = HeldOut.open(folder), HeldOut.open(folder)
     assert evaluate(module, first) == evaluate(module, again)

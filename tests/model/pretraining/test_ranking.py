@@ -92,7 +92,9 @@ def test_figures_by_hand() -> None:
     # The text of entity 4 has no commonest label: the most frequent known entity, 4, stands in.
     scores = rows((1, 1.0, 1, 1), (3, 2.0, 2, 1), (3, 3.0, 20, 19), (4, 4.0, 10, 10), (5, 6.0, 4, 3))
     counts = np.array([0, 50, 0, 9, 10, 0])
-    baselines = Baselines((1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]))
+    baselines = Baselines(
+        (1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]), np.array([3, 3, 5, 4, -1])
+    )
     figures = entity_figures(scores, baselines, counts)
 
     def group(name: str) -> dict[str, Any]:
@@ -107,6 +109,7 @@ def test_figures_by_hand() -> None:
         "mean_reciprocal_rank": pytest.approx((1 + 1 / 2 + 1 / 20 + 1 / 10 + 1 / 4) / 5),
         "most_frequent_top_1": 0.2,
         "commonest_top_1": 0.6,
+        "title_top_1": 0.4,
     }
     assert group("known_entity_seen_0") == {
         "count": 1,
@@ -119,6 +122,7 @@ def test_figures_by_hand() -> None:
         "mean_reciprocal_rank_among_known": pytest.approx(1 / 3),
         "most_frequent_top_1": 0.0,
         "commonest_top_1": 1.0,
+        "title_top_1": 0.0,
     }
     band = group("known_entity_seen_1_to_9")
     names = ("count", "top_1", "top_1_among_known", "commonest_top_1")
@@ -131,13 +135,13 @@ def test_figures_by_hand() -> None:
     known = group("known_entity")
     assert (known["count"], known["loss"]) == (4, 3.75)
     assert (known["top_1"], known["top_1_among_known"], known["most_frequent_top_1"]) == (0, 0.25, 0.25)
-    assert known["commonest_top_1"] == 0.75
+    assert (known["commonest_top_1"], known["title_top_1"]) == (0.75, 0.5)
     assert not figures
 
 
 def test_figures_without_a_mention_table() -> None:
     figures = entity_figures(rows((3, 1.0, 1, 1)), Baselines((1, 3), None, None), np.array([0, 5, 0, 2]))
-    assert not any("commonest" in name for name in figures)
+    assert not any("commonest" in name or "title" in name for name in figures)
     assert figures["known_entity_most_frequent_top_1"] == 1
 
 

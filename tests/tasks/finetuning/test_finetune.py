@@ -245,7 +245,13 @@ def test_transformers_roberta_is_the_baseline(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("profile", "dev", "kept"), [("fixed", [0.2, 0.6, 0.6], 2), ("paper", [0.2, 0.6, 0.1], 3)]
+    ("profile", "dev", "kept"),
+    [
+        ("fixed", [0.2, 0.6, 0.6], 2),
+        ("paper", [0.2, 0.6, 0.1], 3),
+        ("fixed", [0.0, 0.0, 0.0], 3),
+        ("fixed", [0.0, 0.1, 0.0], 2),
+    ],
 )
 def test_the_kept_epoch(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, dev: list[float], kept: int
@@ -312,7 +318,15 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
             lines = (EXAMPLES / f"{split}.txt").read_text().splitlines()
             plain = "".join(f"{line.rsplit(' ', 1)[0]} O\n" if line else "\n" for line in lines)
             (tmp_path / "data" / f"{split}.txt").write_text(plain)
+        caplog.clear()
         metrics = run(folder, tmp_path / "none", data=tmp_path / "data", **DULL, allow_no_predictions=False)
+        assert not any("NOTHING" in message for message in caplog.messages)
+        nothing = [message for message in caplog.messages if "nothing to be found" in message]
+        assert [message.split(" has ")[0] for message in nothing] == [
+            f"ner, variant luke: {split}" for split in splits
+        ]
+        assert "the last one is kept" in nothing[0]
+        assert "the last one is kept" not in nothing[1]
         counts = ("gold", "predicted", "correct", "f1")
         assert [metrics[split][name] for split in splits for name in counts] == [0, 0, 0, 0.0] * 2
     caplog.clear()

@@ -150,6 +150,22 @@ def test_dropout_is_fine_tunings_and_not_pretrainings(
         assert model["hidden_dropout_prob"] == model["attention_probs_dropout_prob"] == wanted
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_inputs_longer_than_those_of_pretraining_are_told(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, task: str
+) -> None:
+    shutil.copytree(folder / "weights", tmp_path / "weights")
+    for most in (None, 97, 24):  # the model has 96 positions
+        if most:
+            (tmp_path / "weights" / "pretraining.json").write_text(json.dumps({"max_words": most}))
+        caplog.clear()
+        train = prepared(folder, task=task, weights=tmp_path / "weights").features["train"].items
+        told = [each for each in caplog.messages if "inputs of train are longer" in each]
+        longer = [len(item.word_ids) for item in train if len(item.word_ids) > 24]
+        wanted = f"up to 24 words, but {len(longer)} of {len(train)} inputs of train are longer, up to {max(longer)};"
+        assert [wanted in each for each in told] == ([True] if most == 24 else [])
+
+
 @pytest.mark.parametrize("value", [-0.1, 1.0, 1.5])
 def test_a_dropout_that_cannot_be_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match=rf"dropout is {value}, but must be at least 0 and below 1"):

@@ -131,6 +131,7 @@ def test_any_text_is_whole_in_html_and_brat(text: str, places: list[int]) -> Non
         assert name == "A_B"
         assert covered == " ".join(text[first:last] for first, last in fragments)
         assert covered.split() == text[start:end].split()
+        assert all(text[first:last] == text[first:last].strip() for first, last in fragments)
         assert covered.splitlines() == [covered]
 
 

@@ -111,6 +111,55 @@ def choices_of(answer: dict[str, Any]) -> list[list[tuple[Any, float]]]:
     return [[*each["probabilities"].items()] for each in answer.get("entities", [answer])]
 
 
+FAR = " said nothing to anyone that day and walked on along the river with" * 60  # far more than 96 words
+LONG: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("entity_typing", {"text": f"Ada met Bob.{FAR}", "start": 0, "end": 3}, ["context"]),
+    ("entity_typing", {"text": f"Ada{FAR} Bob.", "start": 0, "end": 3 + len(FAR)}, ["mentions", "context"]),
+    ("relation_classification", {"text": f"Ada met Bob.{FAR}", "head": [0, 3], "tail": [8, 11]}, ["context"]),
+    (
+        "relation_classification",
+        {"text": f"Ada{FAR} Боб", "head": [0, 3], "tail": [4 + len(FAR), 7 + len(FAR)]},
+        ["mentions"],
+    ),
+    ("ner", {"text": f"Ada{FAR} Bob."}, ["sentences"]),
+    ("ner", {"words": ["Ada", "met", "В" * 400]}, ["words", "sentences"]),
+    ("cloze_qa", QUESTIONS["cloze_qa"] | {"question": f"@placeholder{FAR} Bob"}, ["question"]),
+    (
+        "cloze_qa",
+        {
+            "question": "@placeholder met Bob",
+            "text": f"Ada{FAR} Eva",
+            "entities": [[0, 3], [0, 3 + len(FAR)]],
+        },
+        ["entities"],
+    ),
+    ("extractive_qa", {"question": f"{FAR.strip()} Bob?", "text": "Ada met Bob."}, ["question"]),
+    ("extractive_qa", {"question": "谁" * 200, "text": "Ada met Bob."}, ["question"]),
+]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_answer_says_what_of_a_long_input_was_not_seen(
+    folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each answer its own; stderr tells how many, also where a bad line makes each be asked alone."""
+    cases = [(question, cut) for name, question, cut in LONG if name == task]
+    short = (
+        [QUESTIONS[task]] if task != "extractive_qa" else [QUESTIONS[task], {"question": "Who?", "text": FAR}]
+    )
+    asked = [*short, *(question for question, _ in cases), *short]
+    wanted = [*([[]] * len(short)), *(cut for _, cut in cases), *([[]] * len(short))]
+    ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")
+    out, told = ask(lines(*asked))
+    assert [each.get("cut", []) for each in objects(out)] == wanted
+    kinds = {", ".join(cut): sum(cut == other for _, other in cases) for _, cut in cases}
+    assert sorted(told.splitlines()) == sorted(
+        f"too long for the model, and cut ({what}): {count} inputs" for what, count in kinds.items()
+    )
+    bad = "{}" if task == "ner" else lines({"text": 1}).strip()
+    assert ask(f"{lines(*asked)}{bad}\n", status=1)[1] == told
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_top_tells_the_likeliest(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -3,6 +3,7 @@
 Texts are real: SemEval-2010 task 8, wikigold and SQuAD.
 """
 
+import ast
 import json
 import shutil
 from collections.abc import Sequence
@@ -29,8 +30,8 @@ from tasks.ner.words import word_pattern
 from tasks.serving import predict as serving
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
-from tests.model.hf.test_card import answer
-from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
+from tests.model.hf.test_card import TEXT, answer
+from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
 
 COUNT = 60
 NAMES = ("entity_typing", "relation_classification", "ner", "extractive_qa")
@@ -201,18 +202,50 @@ def test_luketokenizer_reads_sentences_as_we_do(models: Path, shared: Path) -> N
             assert [[*each] for each in ends] == item.positions.tolist()
 
 
+# Behind the text of the programs: special words of both kinds of tokenizers, and what BERT's drops.
+MORE = (
+    "",
+    " He wrote [SEP] and [MASK], [PAD] or [UNK].",
+    " <mask> </s><s> <ent>x<ent2> <pad>, dit-elle.",
+    " \u200b \x07 \ufffd",
+    " 東京で生まれた。",
+)
+
+SHORT = ("", " He saw [SEP].", " <mask> <s>", " Zoë and Бо.")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@KINDS
+def test_the_program_of_the_card_answers_as_predict_does(models: Path, kind: str, name: str) -> None:
+    """Where there is one; in entity recognition on texts of at most 128 spans."""
+    if kind != "roberta-luke" and name != "extractive_qa":
+        return
+    ours, folder = load(models / kind / name, device="cpu"), models / "exported" / kind / name
+    for more in SHORT if name == "ner" else MORE:
+        text = TEXT + more
+        found = answer(folder, text)
+        if name == "extractive_qa":
+            [said] = ours.predict([{"question": "Where was Ada born?", "text": text}])
+            assert found == said["answer"].strip()
+        elif name == "ner":
+            [said] = ours.predict([{"text": text}])
+            assert ast.literal_eval(found) == bare(said["entities"])
+        else:
+            spans = (
+                {"start": 0, "end": 12} if name == "entity_typing" else {"head": [0, 12], "tail": [25, 31]}
+            )
+            [said] = ours.predict([{"text": text, **spans}])
+            assert found == str(said["labels" if name == "entity_typing" else "relation"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 @KINDS
 def test_the_program_of_the_card_runs(models: Path, kind: str, name: str) -> None:
     """It answers; around BERT's words, and without entities, it loads the model, and the card says how to go on."""
     folder = models / "exported" / kind / name
-    labels = json.loads((folder / "config.json").read_text())["id2label"].values()
-    found, card = answer(folder), (folder / "README.md").read_text()
-    if kind == "roberta-luke" and name == "relation_classification":
-        assert found in labels
-    elif kind == "roberta-luke" and name != "extractive_qa":
-        assert set(json.loads(found.replace("'", '"'))) <= {*labels}
-    elif name != "extractive_qa":
+    answer(folder)
+    card = (folder / "README.md").read_text()
+    if kind != "roberta-luke" and name != "extractive_qa":
         assert ("`entity_position_ids`" if kind == "bert-luke" else "`head.safetensors`") in card
 
 

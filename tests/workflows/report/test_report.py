@@ -197,14 +197,15 @@ def test_times_are_in_the_page_alone(content: dict[str, Any]) -> None:
 def test_held_out_figures_stand_beside_the_baselines(content: dict[str, Any]) -> None:
     page, markdown = whole(content), tables(content)
     assert "| Pretrain | 4,321 | 3.250 | 50.0% | 25.8 |" in markdown
-    assert "| masked entity | 9 | 87.5% |  | 100.0% | 75.0% | 62.5% |" in markdown
-    assert "| known entity | 2 | 37.5% | 50.0% | 100.0% | 12.5% | 25.0% |" in markdown
-    assert "| known entity seen 0 | 0 |  |  |  |  |  |" in markdown
+    assert "| masked entity | 9 | 87.5% |  | 100.0% | 75.0% | 62.5% | 81.2% |" in markdown
+    assert "| known entity | 2 | 37.5% | 50.0% | 100.0% | 12.5% | 25.0% | 31.2% |" in markdown
+    assert "| known entity seen 0 | 0 |  |  |  |  |  |  |" in markdown
     for text in ("Held-out pages", "PretrainRoberta", "known entity seen 0", "37.5%", "25.0%"):
         assert text in page
     figure = Page(page).data("figures")["held-out-known-entity"]
     assert [(trace["name"], trace["y"]) for trace in figure["data"]] == [
         ("model", [0.375]),
+        ("title", [0.3125]),
         ("commonest", [0.25]),
         ("most frequent", [0.125]),
     ]
