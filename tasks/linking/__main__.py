@@ -146,7 +146,7 @@ def run_serve(options: argparse.Namespace) -> int:
     linker = open_linker(settings_of(options))
     if linker.model:
         linker.model.prepare()
-    return serve(linker, options, documents_at_once(options))
+    return serve(linker, options)
 
 
 # Scores, calibrations and formats

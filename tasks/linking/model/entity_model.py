@@ -63,13 +63,14 @@ class TitleRows:
     def __call__(self, titles: Sequence[str]) -> Tensor:
         """(titles, width + 1): the rows, and behind them the biases; of one title or more."""
         if len(self._at_hand) > _AT_HAND:
-            self._at_hand.clear()
-        new = [title for title in dict.fromkeys(titles) if title not in self._at_hand]
+            self._at_hand = {}
+        at_hand = self._at_hand  # another thread of the service may begin a new one
+        new = [title for title in dict.fromkeys(titles) if title not in at_hand]
         if new:
             matrix, shift = self._map
             found = (self._vectors(new).double() @ matrix + shift).to(self._words.weight.dtype)
-            self._at_hand.update(zip(new, found, strict=True))
-        return torch.stack([self._at_hand[title] for title in titles])
+            at_hand.update(zip(new, found, strict=True))
+        return torch.stack([at_hand[title] for title in titles])
 
 
 def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
