@@ -2,19 +2,25 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.harness.workloads import Record, serve
 from tests.support.clients import crowd, honest
 
+SHORTEST, LONGEST = 80, 4000  # characters of a paragraph that is asked
 
-def answers(*, arguments: Sequence[str], texts: Sequence[str], output: str) -> Record:
-    """Write what a linker in this process answers to each text alone; every other one brings its mentions."""
+
+def answers(*, arguments: Sequence[str], documents: str, most: int, output: str) -> Record:
+    """Write what a linker in this process answers to each of so many paragraphs alone; every other brings mentions."""
     from tasks.io.records import Record as Document
+    from tasks.linking.documents.reading import read_documents
     from tasks.linking.__main__ import parser
     from tasks.linking.open import open_linker
     from tasks.linking.options import settings_of
 
+    lines = chain.from_iterable(each.text.split("\n") for each in read_documents(Path(documents)))
+    texts = [line[:LONGEST] for line in lines if len(line) >= SHORTEST][:most]
     linker = open_linker(settings_of(parser().parse_args(["serve", *arguments])))
     with Path(output).open("w", encoding="utf-8") as stream:
         for number, text in enumerate(texts):
