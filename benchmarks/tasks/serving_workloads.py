@@ -14,8 +14,8 @@ SHORTEST, LONGEST = 80, 4000  # characters of a paragraph that is asked
 def answers(*, arguments: Sequence[str], documents: str, most: int, output: str) -> Record:
     """Write what a linker in this process answers to each of so many paragraphs alone; every other brings mentions."""
     from tasks.io.records import Record as Document
-    from tasks.linking.documents.reading import read_documents
     from tasks.linking.__main__ import parser
+    from tasks.linking.documents.reading import read_documents
     from tasks.linking.open import open_linker
     from tasks.linking.options import settings_of
 

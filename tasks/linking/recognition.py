@@ -2,10 +2,8 @@
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tasks.finetuning.registry import TASKS
 from tasks.linking.candidates import DetectedMention
@@ -20,7 +18,7 @@ class Recognizer:
     predictor: Predictor
     language: str
     # The tokenizer remembers words, and forgets some: two threads of the service have their turns.
-    turn: AbstractContextManager[Any] = field(default_factory=threading.Lock)
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, texts: Sequence[str]) -> list[list[DetectedMention]]:
         """The entities of each text, from left to right; they do not overlap."""

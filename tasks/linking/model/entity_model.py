@@ -120,10 +120,6 @@ class EntityModel:
         """Rows for pages that the model does not know."""
         return TitleRows(self.module, self.tokenizer, self.known())
 
-    def prepare(self) -> None:
-        """Find the map for pages that it does not know; the first question would wait for it."""
-        _ = self.of_titles
-
 
 # Loading
 
