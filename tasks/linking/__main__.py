@@ -70,12 +70,9 @@ def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
     told = "files of documents; - is stdin (default: stdin)"
     command.add_argument("inputs", nargs="*", default=[STDIN], metavar="FILE", help=told)
-    command.add_argument(
-        "--input",
-        choices=KINDS,
-        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
-        "text (default: json if the first line begins with a brace, else lines)",
-    )
+    told = "a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of text "
+    told += "(default: json if the first line begins with a brace, else lines)"
+    command.add_argument("--input", choices=KINDS, help=told)
     told = "find mentions even if a document brings its own"
     command.add_argument("--find-mentions", dest="finds_all", action="store_true", help=told)
     told = "show all candidates of each mention"

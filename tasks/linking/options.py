@@ -51,13 +51,9 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
 
 def add_document_errors(command: argparse.ArgumentParser) -> None:
     """Add the option for wrong documents."""
-    command.add_argument(
-        "--on-error",
-        choices=("stop", "skip"),
-        default="stop",
-        help="at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
-        "document and report it on stderr (default: %(default)s)",
-    )
+    told = "at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
+    told += "document and report it on stderr (default: %(default)s)"
+    command.add_argument("--on-error", choices=("stop", "skip"), default="stop", help=told)
 
 
 def add_method(command: argparse.ArgumentParser) -> None:
@@ -70,13 +66,9 @@ def add_method(command: argparse.ArgumentParser) -> None:
         contexts="folder of BuildContexts: the document's words and other mentions count, too",
         tokenizer="folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
     )  # fmt: skip
-    command.add_argument(
-        "--global",
-        dest="is_global",
-        action="store_true",
-        help="answer the surest mention first, and let the model read its page for the next; slower (default: answer "
-        "all mentions at once)",
-    )
+    told = "answer the surest mention first, and let the model read its page for the next; slower (default: answer "
+    told += "all mentions at once)"
+    command.add_argument("--global", dest="is_global", action="store_true", help=told)
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     told = "number of words and entities computed at once (default: %(default)s)"
     add_values(command, positive, "N", TOKENS_PER_BATCH, tokens_per_batch=told)

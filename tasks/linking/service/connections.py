@@ -6,16 +6,24 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-MOST_AT_ONCE = 1 << 14  # bytes that are read of a connection before the others have their turn
 LOOKS = 5  # uvicorn's ticks, ten a second, from one look to the next
+WORK, WORK_A_BYTE, PART = 0.1, 2e-7, 1 << 14  # seconds; bytes after which they are looked at
 
 
 class Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A connection; small chunks of a body take time, so that few are read at once."""
+    """A connection; it ends where a request takes too much work to read, as a body in chunks of a byte does."""
 
-    def connection_made(self, transport: Any) -> None:
-        transport.max_size = MOST_AT_ONCE
-        super().connection_made(transport)
+    worked = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        for part in (data[at : at + PART] for at in range(0, len(data), PART)):
+            began, cycle = time.thread_time(), self.cycle
+            super().data_received(part)
+            worked = self.worked if self.cycle is cycle else 0.0
+            self.worked = max(0.0, worked + time.thread_time() - began - WORK_A_BYTE * len(part))
+            if self.worked > WORK:
+                self.transport.abort()
+                break
 
 
 class Server(uvicorn.Server):

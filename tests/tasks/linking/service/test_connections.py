@@ -48,7 +48,11 @@ def ask(port: int, *requests: tuple[Any, ...]) -> list[str]:
     return [status for status, _ in asyncio.run(run())]
 
 
-CHUNKED = post(b"4\r\n[[[[\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
+def chunked(body: bytes, size: int) -> bytes:
+    """A request whose body is in chunks of so many bytes."""
+    parts = (body[at : at + size] for at in range(0, len(body), size))
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
+    return post(chunks, "Transfer-Encoding: chunked")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,9 @@ CHUNKED = post(b"4\r\n[[[[\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
         (([b"POST /li"],), ["closed", "reset"]),
         ((bytewise(linked(TEXT), 0), 0.2), ["closed", "reset"]),
         ((bytewise(linked(TEXT), 70), 0.05), ["408"]),
-        (([CHUNKED],), ["400"]),
+        (([chunked(b"[[[[", 2)],), ["400"]),
+        (([chunked(b" " * 90_000, 100)],), ["400"]),
+        (([chunked(b" " * 90_000, 1)],), ["closed", "reset"]),
         (([post(bytes(1 << 24))],), ["413"]),
         (([post(b"[" * 90_000)],), ["400"]),
         (([b"\x00\xff\r\n\r\n"],), ["400"]),
@@ -112,7 +118,7 @@ def test_who_does_not_read_its_answer_is_left(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            client.sendall(request * 1000)
+            client.sendall(request * 4000)
     assert ask(port, ([linked(TEXT)],)) == ["200"]
 
 
