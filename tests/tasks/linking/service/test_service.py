@@ -110,15 +110,12 @@ def test_what_is_wrong_is_told_in_a_line(client: TestClient, body: bytes, status
     assert (answer.status_code, answer.json()) == (status, {"error": message})
 
 
-def test_a_body_of_unknown_length_is_bounded(client: TestClient) -> None:
-    read = []
-
-    def parts() -> Iterator[bytes]:
-        for number in range(100):
-            read.append(number)
-            yield b" " * 500
-
-    assert client.post("/link", content=parts()).status_code == 413
+def test_pages_of_other_sites_cannot_ask(client: TestClient) -> None:
+    origin = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    asked = client.post("/link", json={"documents": []}, headers=origin)
+    for answer, status in ((asked, 200), (client.options("/link", headers=origin), 405)):
+        assert answer.status_code == status
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
 def test_what_is_not_there_is_json(client: TestClient) -> None:
