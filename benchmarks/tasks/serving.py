@@ -25,7 +25,7 @@ from benchmarks.harness.report import Report, progress
 from benchmarks.harness.workloads import ROOT, Record, environment, kernel_size, run
 from tests.support.clients import KINDS, WAITING
 
-WORKLOADS = "tasks.serving_workloads"
+WORKLOADS = "tasks.linking_workloads"
 STATED_WAIT = 10  # seconds that docs/how-to/linking.md states for short requests
 HONEST, EARLY, MOST_MORE = 4, 100, 50  # clients; requests, and the MB by which memory may grow after them
 SIZES = {"resident, MB": "VmRSS", "own, MB": "RssAnon"}

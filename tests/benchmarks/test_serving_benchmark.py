@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="the service is made of it")
 pytest.importorskip("uvicorn", reason="the service runs in it")
 
 from benchmarks.harness.report import Report
+from benchmarks.tasks import linking_workloads as workloads
 from benchmarks.tasks import serving as script
-from benchmarks.tasks import serving_workloads as workloads
 from tests.support.clients import KINDS, honest, same
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
