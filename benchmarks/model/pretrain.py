@@ -7,28 +7,26 @@ Every measurement is a process of its own. README.md says what is counted. On a 
 
 import argparse
 
-from benchmarks.harness.options import Options, count
+from benchmarks.harness.options import Options
 from benchmarks.harness.report import Report, divide, equal_losses, median, progress
 from benchmarks.harness.workloads import Record, run
 
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow")
 OURS, THEIRS = "ours", "transformers"
 ACCUMULATION = 8
-SIZES = ("tiny", "base", "large")
 
 
 def runs(options: argparse.Namespace) -> list[Record]:
-    """Return what is trained: `base` (or `--size`) by both in turn, then the other presets by ours."""
+    """Return what is trained: `base` by both in turn, then the other presets by ours."""
     common = {"device": "cpu", "warm_steps": 0, "workers": 0}
-    part = options.micro_batch_size
-    sizes = {"batch_size": ACCUMULATION * part, "micro_batch_size": part}
+    size, sizes = "tiny" if options.quick else "base", {"batch_size": 2 * ACCUMULATION, "micro_batch_size": 2}
     found = [
-        {"who": who, "size": options.size, "first_step": number, "steps": 1, "compare": True, "recipe": sizes}
+        {"who": who, "size": size, "first_step": number, "steps": 1, "compare": True, "recipe": sizes}
         for number in range(options.rounds)
         for who in ((OURS, THEIRS) if number % 2 == 0 else (THEIRS, OURS))
     ]
-    for size, steps, batch, micro in () if options.quick else (("tiny", 10, 64, 8), ("large", 1, 4, 1)):
-        alone = {"who": OURS, "first_step": 0, "compare": False, "size": size, "steps": steps}
+    for other, steps, batch, micro in () if options.quick else (("tiny", 10, 64, 8), ("large", 1, 4, 1)):
+        alone = {"who": OURS, "first_step": 0, "compare": False, "size": other, "steps": steps}
         found.append(alone | {"recipe": {"batch_size": batch, "micro_batch_size": micro}})
     return [common | row for row in found]
 
@@ -78,12 +76,7 @@ def checks(rows: list[Record]) -> list[Record]:
 def main() -> None:
     quick = "whether it works: a small model, one round"
     parser = Options("model.pretrain", __doc__, "sequences", "threads", "rounds", quick=quick)
-    add = parser.add_argument
-    add("--size", choices=SIZES, help="what is compared (default: base; tiny with --quick)")
-    parts = f"sequences in each of the {ACCUMULATION} parts of a step"
-    add("--micro-batch-size", type=count, default=2, help=parts)
     options = parser.read()
-    options.size = options.size or ("tiny" if options.quick else "base")
     report, found = Report("Pretraining", options, PACKAGES), []
     for row in runs(options):
         given = row | {"sequences": str(options.sequences), "threads": options.threads}

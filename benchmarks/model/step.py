@@ -9,11 +9,12 @@ A step is forward, both losses and backward; the optimiser is left out. README.m
 import argparse
 from collections.abc import Iterable
 
-from benchmarks.harness.options import Options, count
+from benchmarks.harness.options import Options
 from benchmarks.harness.report import Report, divide, equal_losses, median
 from benchmarks.harness.workloads import Record, run
 
 MODULE = "model.workloads"
+DROPOUTS = (0.1, 0.0)
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "liger-kernel", "cut-cross-entropy")
 
 
@@ -68,9 +69,9 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
     from benchmarks.model.workloads import variants
 
     names = variants()
-    more = {"rounds": options.rounds, "dropouts": options.dropout, "names": names}
+    more = {"rounds": options.rounds, "dropouts": DROPOUTS, "names": names}
     found = {"rows": [], "kernels": {}} | run(MODULE, "speed", common | more)
-    each = [{"name": name, "dropout": dropout} for dropout in options.dropout for name in names]
+    each = [{"name": name, "dropout": dropout} for dropout in DROPOUTS for name in names]
     sizes = [{"variant": row["name"], **row} | run(MODULE, "memory", common | row) for row in each]
     return found | {"sizes": sizes}
 
@@ -78,15 +79,10 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
 def main() -> None:
     quick = "preset tiny, two sequences, one round: whether it works"
     parser = Options("model.step", __doc__, "sequences", "threads", "rounds", quick=quick)
-    add = parser.add_argument
-    add("--size", default="base", help="preset (default: %(default)s)")
-    add("--batch-size", type=count, default=8)
-    add("--dropout", type=float, nargs="+", default=[0.1, 0.0])
     parser.set_defaults(rounds=5)
     options = parser.read()
-    if options.quick:
-        options.size, options.batch_size = "tiny", 2
-    common = {name: getattr(options, name) for name in ("size", "batch_size", "threads")}
+    size, batch_size = ("tiny", 2) if options.quick else ("base", 8)
+    common = {"size": size, "batch_size": batch_size, "threads": options.threads}
     report = Report("A training step", options, PACKAGES)
     found = measure(options, common | {"sequences": str(options.sequences)})
     rows = found["rows"]

@@ -2,5 +2,5 @@
 
 ner, ner_workloads          from words to logits
 linking, linking_workloads  the command
-serving, serving_workloads  the service, whose clients are those of tests/support/clients.py
+serving                     the service, whose clients are those of tests/support/clients.py
 """

@@ -1,12 +1,16 @@
-"""What `linking.py` measures inside of processes of their own. Each imports no more than its work needs."""
+"""What `linking.py` and `serving.py` run in processes of their own. Each imports no more than its work needs."""
 
 import contextlib
 import json
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
 from typing import IO
 
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
+
+SHORTEST, LONGEST = 80, 4000  # characters of a paragraph that is asked
 
 
 def link(*, arguments: Sequence[str], rounds: int, threads: int) -> Record:
@@ -32,5 +36,30 @@ def count_mentions(answers: IO[str]) -> int:
     return sum(each["title"] is not None for line in answers for each in json.loads(line)["mentions"])
 
 
+def answers(*, arguments: Sequence[str], documents: str, most: int, output: str) -> Record:
+    """Write what a linker in this process answers to each of so many paragraphs alone; every other brings mentions."""
+    from tasks.io.records import Record as Document
+    from tasks.linking.__main__ import parser
+    from tasks.linking.documents.reading import read_documents
+    from tasks.linking.open import open_linker
+    from tasks.linking.options import settings_of
+
+    lines = chain.from_iterable(each.text.split("\n") for each in read_documents(Path(documents)))
+    texts = [line[:LONGEST] for line in lines if len(line) >= SHORTEST][:most]
+    linker = open_linker(settings_of(parser().parse_args(["serve", *arguments])))
+    with Path(output).open("w", encoding="utf-8") as stream:
+        for number, text in enumerate(texts):
+            document: Record = {"text": text}
+            [found] = linker.answer([Document("text", document)])
+            if number % 2:
+                spans = [{name: each[name] for name in ("start", "end")} for each in found["mentions"]]
+                document["mentions"] = spans
+                [found] = linker.answer([Document("text", document)])
+            print(json.dumps([document, found["mentions"]]), file=stream)
+    return {"documents": len(texts)}
+
+
 if __name__ == "__main__":
-    serve(link)
+    from tests.support.clients import crowd, honest
+
+    serve(link, answers, crowd, honest)

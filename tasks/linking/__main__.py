@@ -27,6 +27,7 @@ from tasks.linking.options import (
     add_links,
     add_method,
     add_table,
+    add_values,
     complete,
     documents_at_once,
     report_skipped,
@@ -45,14 +46,9 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(required=True)
     for name, add, command, text in (
         ("link", add_link, run_link, "Link the mentions of documents to Wikipedia's pages."),
-        ("serve", add_serve, run_serve, "Link documents over HTTP."),
+        ("serve", add_service, run_serve, "Link documents over HTTP."),
         ("score", add_score, run_score, "Compare answers with gold documents."),
-        (
-            "calibrate",
-            add_calibrate,
-            run_calibrate,
-            "Fit probabilities and a threshold to documents with titles.",
-        ),
+        ("calibrate", add_calibrate, run_calibrate, "Fit probabilities and a threshold to gold documents."),
         ("convert", add_convert, run_convert, "Write documents of any format as JSON lines."),
     ):
         options = commands.add_parser(name, help=text, description=text)
@@ -72,37 +68,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
-    command.add_argument(
-        "inputs",
-        nargs="*",
-        default=[STDIN],
-        metavar="FILE",
-        help="files of documents; - is stdin (default: stdin)",
-    )
-    command.add_argument(
-        "--input",
-        choices=KINDS,
-        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
-        "text (default: json if the first line begins with a brace, else lines)",
-    )
-    command.add_argument(
-        "--find-mentions",
-        dest="finds_all",
-        action="store_true",
-        help="find mentions even if a document brings its own",
-    )
-    command.add_argument(
-        "--candidates",
-        dest="shows_candidates",
-        action="store_true",
-        help="show all candidates of each mention",
-    )
-    command.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=FORMATS[0],
-        help="write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
-    )
+    told = "files of documents; - is stdin (default: stdin)"
+    command.add_argument("inputs", nargs="*", default=[STDIN], metavar="FILE", help=told)
+    told = "a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of text "
+    told += "(default: json if the first line begins with a brace, else lines)"
+    command.add_argument("--input", choices=KINDS, help=told)
+    told = "find mentions even if a document brings its own"
+    command.add_argument("--find-mentions", dest="finds_all", action="store_true", help=told)
+    told = "show all candidates of each mention"
+    command.add_argument("--candidates", dest="shows_candidates", action="store_true", help=told)
+    told = "write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)"
+    command.add_argument("--format", choices=FORMATS, default=FORMATS[0], help=told)
     add_on_error(command)
     add_links(command)
 
@@ -134,19 +110,13 @@ def summary(linker: Linker) -> str:
     return found + (f"; {unsure:,} without a page, since none is probable enough" if unsure else "")
 
 
-def add_serve(command: argparse.ArgumentParser) -> None:
-    """The options of `serve`."""
-    add_service(command)
-    add_links(command)
-
-
 def run_serve(options: argparse.Namespace) -> int:
     """Link what comes over HTTP until the process is told to end."""
     check_packages()
     linker = open_linker(settings_of(options))
     if linker.model:
-        linker.model.prepare()
-    return serve(linker, options, documents_at_once(options))
+        _ = linker.model.of_titles  # for which the first request would wait
+    return serve(linker, options)
 
 
 # Scores, calibrations and formats
@@ -157,17 +127,10 @@ def add_score(score: argparse.ArgumentParser) -> None:
     score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
     score.add_argument("predictions", type=Path, help="output of link for these documents")
     add_table(score, required=False)
-    score.add_argument(
-        "--leave-out-pages",
-        action="store_true",
-        help="leave out documents whose id is the title of a page of the dump: the model may have read them",
-    )
-    score.add_argument(
-        "--unknown-titles",
-        type=Path,
-        metavar="FILE",
-        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
-    )
+    told = "leave out documents whose id is the title of a page of the dump: the model may have read them"
+    score.add_argument("--leave-out-pages", action="store_true", help=told)
+    told = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
+    add_values(score, Path, "FILE", unknown_titles=told)
     add_document_errors(score)
 
 
@@ -207,27 +170,14 @@ def add_calibrate(command: argparse.ArgumentParser) -> None:
     """The options of `calibrate`."""
     add_method(command)
     add_document_errors(command)
-    command.add_argument(
-        "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
-    )
-    command.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="file to write for link --calibration, such as calibration.json",
-    )
-    command.add_argument(
-        "--own-links",
-        action="store_true",
-        help="the documents are pages of the table's dump: remove each page's own links from the counts",
-    )
-    command.add_argument(
-        "--min-probability",
-        dest="threshold",
-        type=share,
-        metavar="SHARE",
-        help="threshold to write: link gives no page to mentions below it (default: the one with the best F1)",
-    )
+    told = "file of documents with titles, in a format of convert"
+    command.add_argument("--documents", type=Path, required=True, help=told)
+    told = "file to write for link --calibration, such as calibration.json"
+    command.add_argument("--output", type=Path, required=True, help=told)
+    told = "the documents are pages of the table's dump: remove each page's own links from the counts"
+    command.add_argument("--own-links", action="store_true", help=told)
+    told = "threshold to write: link gives no page to mentions below it (default: the one with the best F1)"
+    command.add_argument("--min-probability", dest="threshold", type=share, metavar="SHARE", help=told)
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
@@ -257,9 +207,8 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """Add convert's arguments."""
-    convert.add_argument(
-        "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
-    )
+    told = "documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
+    convert.add_argument("file", type=Path, help=told)
     add_document_errors(convert)
 
 

@@ -53,6 +53,7 @@ class Linker:
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
         check: is called between parts of the work, and ends it by raising.
+        check_found: is called with the number of mentions that are found, and ends the work by raising.
         steps: how many mentions had their candidates by each step, over all answers.
         unsure: of these, those whose page was not probable enough.
     """
@@ -69,6 +70,7 @@ class Linker:
     finds_all: bool = False
     shows_candidates: bool = False
     check: Callable[[], None] = lambda: None
+    check_found: Callable[[int], None] = lambda _: None
     steps: Counter[str] = field(default_factory=Counter)
     unsure: Counter[str] = field(default_factory=Counter)
 
@@ -133,16 +135,15 @@ class Linker:
         """Return the examples of records, with the mentions that they bring, or those that are found."""
         texts = [record.text("text") for record in records]
         given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
-        found = iter(
-            self._find([text for text, brought in zip(texts, given, strict=True) if brought is None])
-        )
-        documents = []
+        found = self._find([text for text, brought in zip(texts, given, strict=True) if brought is None])
+        self.check_found(sum(map(len, found)))
+        of_next, documents = iter(found), list[LinkingExample]()
         for text, mentions, links in zip(texts, given, own, strict=True):
             self.check()
             if mentions is not None:
                 documents.append(self.example(text, mentions, links))
                 continue
-            names = next(found)
+            names = next(of_next)
             places = [Mention(each.start, each.end) for each in names]
             documents.append(self.example(text, places, links, names))
         return documents

@@ -1,7 +1,8 @@
 """Mentions in texts, as a fine-tuned model of entity recognition finds them."""
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tasks.finetuning.registry import TASKS
@@ -16,16 +17,20 @@ class Recognizer:
 
     predictor: Predictor
     language: str
+    # The tokenizer remembers words, and forgets some: two threads of the service have their turns.
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, texts: Sequence[str]) -> list[list[DetectedMention]]:
         """The entities of each text, from left to right; they do not overlap."""
         questions = [question(f"text {number}", text, self.language) for number, text in enumerate(texts, 1)]
+        with self.turn:
+            answers = self.predictor.answer(questions)
         return [
             [
                 DetectedMention(each["start"], each["end"], each["probability"], each["label"])
                 for each in of["entities"]
             ]
-            for of in self.predictor.answer(questions)
+            for of in answers
         ]
 
 

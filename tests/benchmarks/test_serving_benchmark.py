@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="the service is made of it")
 pytest.importorskip("uvicorn", reason="the service runs in it")
 
 from benchmarks.harness.report import Report
+from benchmarks.tasks import linking_workloads as workloads
 from benchmarks.tasks import serving as script
-from benchmarks.tasks import serving_workloads as workloads
 from tests.support.clients import KINDS, honest, same
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
@@ -25,11 +25,16 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def write_texts(folder: Path) -> Path:
+    """Write the texts as paragraphs of a document, with one that is too short to be asked."""
+    path = folder / "documents.jsonl"
+    path.write_text(json.dumps({"text": "\n".join(["Ann", *TEXTS]), "mentions": []}))
+    return path
+
+
 @pytest.mark.slow
 def test_among_all_others_honest_clients_are_answered(table: Path, tmp_path: Path) -> None:
-    documents, asked = tmp_path / "documents.jsonl", str(tmp_path / "asked.jsonl")
-    lines = [json.dumps({"text": text, "mentions": []}) for text in TEXTS]
-    documents.write_text("\n".join(lines))
+    documents, asked = write_texts(tmp_path), str(tmp_path / "asked.jsonl")
     service = ["--mentions", str(table)]
     options = argparse.Namespace(service=service, quick=True, documents=documents, notes=[], command="")
     report = Report("A rehearsal", options, ())
@@ -45,7 +50,7 @@ def test_among_all_others_honest_clients_are_answered(table: Path, tmp_path: Pat
 def test_a_wrong_answer_is_found(table: Path, tmp_path: Path) -> None:
     """Each text once: every other one with its mentions, and one of them with another answer than the linker's."""
     service, asked = ["--mentions", str(table)], tmp_path / "asked.jsonl"
-    workloads.answers(arguments=service, texts=TEXTS, output=str(asked))
+    workloads.answers(arguments=service, documents=str(write_texts(tmp_path)), most=6, output=str(asked))
     pairs = [json.loads(line) for line in asked.read_text().splitlines()]
     assert [len(document.get("mentions", ())) for document, _ in pairs] == [0, 5] * 3
     assert {len(answer) for _, answer in pairs} == {5}

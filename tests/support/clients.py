@@ -15,9 +15,7 @@ Record = dict[str, Any]
 Parts = Iterable[bytes]
 LONGEST = 200  # seconds that a client waits for anything
 PAUSE = 0.2  # seconds between two requests of a client
-CLOSE = (
-    2e-6  # probabilities are rounded to six digits, and the last one differs with what is computed at once
-)
+CLOSE = 2e-6  # probabilities are rounded to six digits; the last one differs with what is computed at once
 WAITING = "waiting"  # at the end
 MOST_CHARACTERS = 1_000_000  # of a text
 
@@ -81,7 +79,7 @@ KINDS = {
     "long text": Kind(4, lambda text, _: [linked(text[:900_000], candidates=True)], BUSY),
     "one name": Kind(2, lambda text, _: [linked("United States " * 60_000, candidates=True)], BUSY),
     "huge body": Kind(4, lambda text, _: [post(bytes(1 << 23))], "413"),
-    "small chunks": Kind(4, lambda text, _: [post(CHUNKS, "Transfer-Encoding: chunked")], "400 503"),
+    "small chunks": Kind(4, lambda text, _: [post(CHUNKS, "Transfer-Encoding: chunked")], "closed reset"),
     "deep JSON": Kind(4, lambda text, _: [post(b'{"documents": ' + b"[" * 500_000)], "400 503"),
     "many values": Kind(4, lambda text, _: [post(MANY_VALUES)], "200 503"),
     "new names": Kind(4, lambda text, chance: [linked(words(chance, 300), [(0, 2000)])], "200 503"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks.linking.documents.aida import START
 from tasks.linking.documents.document import NO_ENTITY
-from tasks.linking.formats.links import LinkedMention, address, ordered, underscored
+from tasks.linking.formats.links import LinkedMention, address, ordered
 from tasks.ner.words import split_words
 
 NO_TITLE = "--NME--"
@@ -64,7 +64,7 @@ def link(mention: LinkedMention, wiki: str | None) -> list[str]:
 
 def yago(title: str) -> str:
     """A title as YAGO writes it: signs and letters beyond ASCII are \\u and four digits."""
-    name = re.sub(r"[^A-Za-z0-9_\U00010000-\U0010ffff]", escaped, underscored(title))
+    name = re.sub(r"[^A-Za-z0-9_\U00010000-\U0010ffff]", escaped, title.replace(" ", "_"))
     return name if name not in NO_ENTITY else re.sub("^.", escaped, name)
 
 
@@ -86,12 +86,8 @@ def tokens(text: str, mentions: Sequence[LinkedMention]) -> Iterator[list[Token]
                 inside = number < len(mentions) and mentions[number]["start"] <= first
                 token = (text[first:last], number if inside else -1)
                 check(token[0])
-                if (
-                    not place
-                    and first == start
-                    and sentence
-                    and (token[1] < 0 or token[1] != sentence[-1][1])
-                ):
+                is_first = not place and first == start
+                if is_first and sentence and (token[1] < 0 or token[1] != sentence[-1][1]):
                     yield sentence
                     sentence = []
                 sentence.append(token)

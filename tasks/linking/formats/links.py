@@ -40,9 +40,4 @@ def wiki_of(facts: Mapping[str, Any]) -> str | None:
 
 def address(wiki: str, title: str) -> str:
     """The address of a page: of its title, all is escaped that means something to HTML, wikitext or columns."""
-    return wiki + quote(underscored(title), safe="/:,")
-
-
-def underscored(title: str) -> str:
-    """A title as addresses have it."""
-    return title.replace(" ", "_")
+    return wiki + quote(title.replace(" ", "_"), safe="/:,")

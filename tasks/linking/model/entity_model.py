@@ -63,13 +63,14 @@ class TitleRows:
     def __call__(self, titles: Sequence[str]) -> Tensor:
         """(titles, width + 1): the rows, and behind them the biases; of one title or more."""
         if len(self._at_hand) > _AT_HAND:
-            self._at_hand.clear()
-        new = [title for title in dict.fromkeys(titles) if title not in self._at_hand]
+            self._at_hand = {}
+        at_hand = self._at_hand  # another thread of the service may begin a new one
+        new = [title for title in dict.fromkeys(titles) if title not in at_hand]
         if new:
             matrix, shift = self._map
             found = (self._vectors(new).double() @ matrix + shift).to(self._words.weight.dtype)
-            self._at_hand.update(zip(new, found, strict=True))
-        return torch.stack([self._at_hand[title] for title in titles])
+            at_hand.update(zip(new, found, strict=True))
+        return torch.stack([at_hand[title] for title in titles])
 
 
 def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,10 +119,6 @@ class EntityModel:
     def of_titles(self) -> TitleRows:
         """Rows for pages that the model does not know."""
         return TitleRows(self.module, self.tokenizer, self.known())
-
-    def prepare(self) -> None:
-        """Find the map for pages that it does not know; the first question would wait for it."""
-        _ = self.of_titles
 
 
 # Loading

@@ -1,6 +1,8 @@
 """Linking over HTTP.
 
-service   requests, answers and limits
-batching  requests that are answered together
-schema    the service as OpenAPI describes it
+service      requests, answers and limits
+batching     requests that are computed one after another, or together
+places       how many requests may come and wait, and who makes room
+connections  those of slow clients, which come to an end
+schema       the service as OpenAPI describes it
 """

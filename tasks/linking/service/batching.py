@@ -1,6 +1,9 @@
-"""Requests that come together are computed together, by one thread, in the order in which they came."""
+"""Requests that wait are computed by one thread, the shortest first, and together as long as they are short."""
 
 import asyncio
+import heapq
+import itertools
+import json
 import queue
 import threading
 import time
@@ -23,11 +26,13 @@ class LinkRequest:
     candidates: bool = False
 
 
+Read = Callable[[bytes], LinkRequest]
+"""The request of a body. Raises: Exception for what is none."""
 Check = Callable[[], None]
 """Raises: Gone where nobody waits any more for what is computed."""
 Link = Callable[[LinkRequest, Check], list[Answer]]
 """An answer to each of the documents, with a check between its parts. Raises: whatever goes wrong with one of them."""
-Asked = tuple[LinkRequest, Future[list[Answer]] | asyncio.Future[list[Answer]]]
+Asked = tuple[bytes, Future[bytes] | asyncio.Future[bytes]]
 
 
 class Gone(Exception):
@@ -37,46 +42,54 @@ class Gone(Exception):
 class Batches:
     """Requests that wait to be linked; while some are computed, those that come are gathered."""
 
-    def __init__(self, link: Link, most: int) -> None:
-        """Compute with `link` so many documents at once, more only where a single request has them."""
-        self.link, self.most = link, most
-        self._waiting: asyncio.Queue[tuple[LinkRequest, asyncio.Future[list[Answer]]]] = asyncio.Queue()
+    def __init__(self, read: Read, link: Link, most: int) -> None:
+        """Compute bodies of so many bytes at once, more only where a single one has them."""
+        self.read, self.link, self.most = read, link, most
+        self._waiting: list[tuple[int, int, Asked]] = []  # a heap: by length, and of equals by when they came
+        self._numbers, self._come = itertools.count(), asyncio.Event()
         self._began: float | None = None  # of the batch that is computed
 
     def seconds(self) -> float:
         """The time for which the present batch has been computed; 0 where there is none."""
         return time.monotonic() - self._began if self._began is not None else 0.0
 
-    async def ask(self, request: LinkRequest) -> list[Answer]:
-        """The answers to a request. Raises: what `link` raises for it alone."""
-        answers = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((request, answers))
-        return await answers
+    async def ask(self, body: bytes) -> bytes:
+        """The reply to a request. Raises: what is raised for it alone."""
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (len(body), next(self._numbers), (body, reply)))
+        self._come.set()
+        return await reply
 
     async def run(self) -> None:
         """Answers until it is cancelled."""
         thread = Thread()
-        kept: list[tuple[LinkRequest, asyncio.Future[list[Answer]]]] = []
         try:
-            while True:
-                batch = [kept.pop() if kept else await self._waiting.get()]
-                room = self.most - len(batch[0][0].records)
-                while not self._waiting.empty() and not kept:
-                    following = self._waiting.get_nowait()
-                    room -= len(following[0].records)
-                    (batch if room >= 0 else kept).append(following)
+            while await self._come.wait():
+                batch = self._batch()
                 self._began = time.monotonic()
-                replies = await thread.run(partial(answers_of, self.link, batch))
+                replies = await thread.run(partial(answers_of, self.read, self.link, batch))
                 self._began = None
-                for (_, answers), reply in zip(batch, replies, strict=True):
-                    if answers.done():  # nobody waits any more
+                for (_, waiting), reply in zip(batch, replies, strict=True):
+                    if waiting.done():  # nobody waits any more
                         continue
                     if isinstance(reply, Exception):
-                        answers.set_exception(reply)
+                        waiting.set_exception(reply)
                     else:
-                        answers.set_result(reply)
+                        waiting.set_result(reply)
         finally:
             thread.end()
+
+    def _batch(self) -> list[Asked]:
+        """Take the shortest of those that wait; whose clients have gone are left out."""
+        batch, room = list[Asked](), self.most
+        while self._waiting and (not batch or self._waiting[0][0] <= room):
+            size, _, asked = heapq.heappop(self._waiting)
+            if not asked[1].done():
+                room -= size
+                batch.append(asked)
+        if not self._waiting:
+            self._come.clear()
+        return batch
 
 
 class Thread:
@@ -103,33 +116,33 @@ class Thread:
                 result.set_result(function())
 
 
-def answers_of(link: Link, asked: Sequence[Asked]) -> list[list[Answer] | Exception]:
-    """The answers to each request; where all together cannot be answered, each is asked alone.
+def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | Exception]:
+    """The reply to each request; where all together cannot be answered, each is asked alone.
 
     So it is where one of them is not waited for any more: the others do not wait for what it takes.
     """
-    requests = [request for request, _ in asked]
-    records = [record for request in requests for record in request.records]
 
     def check() -> None:
-        if any(answers.done() for _, answers in asked):
+        if any(reply.done() for _, reply in asked):
             raise Gone
 
     try:
+        requests = [read(body) for body, _ in asked]
         check()
-        answers = iter(link(LinkRequest(records, any(each.candidates for each in requests)), check))
+        records = [record for request in requests for record in request.records]
+        candidates = any(each.candidates for each in requests)
+        answers = iter(link(LinkRequest(records, candidates), check) if records else ())
+        return [reply_of(each, [next(answers) for _ in each.records]) for each in requests]
     except Exception as error:  # whatever one request does to the model, the others are answered
         if len(asked) > 1:
-            return [reply for each in asked for reply in answers_of(link, [each])]
+            return [reply for each in asked for reply in answers_of(read, link, [each])]
         return [error]
-    return [[shown(next(answers), each.candidates) for _ in each.records] for each in requests]
 
 
-def shown(answer: Answer, candidates: bool) -> Answer:
-    """An answer without what was computed for other requests."""
-    if candidates:
-        return answer
-    mentions = [
-        {name: value for name, value in each.items() if name != "candidates"} for each in answer["mentions"]
-    ]
-    return {**answer, "mentions": mentions}
+def reply_of(request: LinkRequest, answers: Sequence[Answer]) -> bytes:
+    """The documents of a request with their answers, without what was computed for other requests."""
+    for mention in itertools.chain.from_iterable(answer["mentions"] for answer in answers):
+        if not request.candidates:
+            mention.pop("candidates", None)
+    documents = [{**each.values, **answer} for each, answer in zip(request.records, answers, strict=True)]
+    return json.dumps({"documents": documents}, ensure_ascii=False, separators=(",", ":")).encode()

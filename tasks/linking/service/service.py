@@ -12,7 +12,8 @@ import importlib.util
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+import time
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,12 +22,15 @@ from tasks.io.arguments import positive
 from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.linker import Linker
+from tasks.linking.options import add_links, add_values
 from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest
+from tasks.linking.service.places import Places, Refused
 
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS = 1 << 20, 64
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
+SWITCH = 0.0005  # seconds for which a thread has the interpreter where another one wants it
 FIELDS = ("documents", "candidates")
 
 
@@ -37,60 +41,42 @@ class Limits:
     Attributes:
         bytes: of a request's body.
         documents: of a request.
-        mentions: that a request's documents bring.
+        mentions: that a request's documents bring, or that are found in them.
         characters: of a request's texts in which a model of entity recognition finds names, which is slow.
-        reading: seconds that a body may take to come.
+        short: bytes of requests that do not wait for longer ones, and that are computed together.
+        reading: seconds that a body may take to come, and that a client may let the service wait otherwise.
         answering: seconds that an answer may take, waiting included.
+        connections: at the same time.
         bodies: that come at the same time.
-        requests: that wait for their answers.
-        at_once: documents that are computed together.
+        requests: short ones that wait for their answers.
+        long_requests: the others.
     """
 
     bytes: int = MOST_BYTES
     documents: int = MOST_DOCUMENTS
     mentions: int = 4096
     characters: int = 6000
+    short: int = 1 << 14
     reading: float = 20.0
     answering: float = 60.0
-    bodies: int = 256
+    connections: int = 900  # of the 1,024 files that a process usually may have open
+    bodies: int = 128
     requests: int = 64
-    at_once: int = 256
-
-
-class Refused(Exception):
-    """A request that is not answered: the status, and why in a line."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
+    long_requests: int = 16
 
 
 def add_service(serve: argparse.ArgumentParser) -> None:
-    """Add the service's address and limits."""
-    serve.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)",
-    )
-    serve.add_argument(
-        "--port", type=int, default=PORT, help="port to listen at; 0 takes a free one (default: %(default)s)"
-    )
-    serve.add_argument(
-        "--most-bytes",
-        type=positive,
-        default=MOST_BYTES,
-        metavar="N",
-        help="maximum bytes of a request (default: %(default)s)",
-    )
-    serve.add_argument(
-        "--most-documents", type=positive, default=MOST_DOCUMENTS, metavar="N",
-        help="maximum documents of a request (default: %(default)s)",
-    )  # fmt: skip
-    serve.add_argument(
-        "--docs",
-        action="store_true",
-        help="add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net",
-    )
+    """Add the service's address and limits, and the parts of its linker."""
+    told = "address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)"
+    serve.add_argument("--host", default="127.0.0.1", help=told)
+    told = "port to listen at; 0 takes a free one (default: %(default)s)"
+    serve.add_argument("--port", type=int, default=PORT, help=told)
+    for name, most in (("bytes", MOST_BYTES), ("documents", MOST_DOCUMENTS)):
+        told = f"maximum {name} of a request (default: %(default)s)"
+        add_values(serve, positive, "N", most, **{f"most_{name}": told})
+    told = "add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net"
+    serve.add_argument("--docs", action="store_true", help=told)
+    add_links(serve)
 
 
 def check_packages() -> None:
@@ -106,19 +92,32 @@ def check_packages() -> None:
 def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     """The service as an ASGI application of FastAPI; with `docs` it has Swagger's page, whose script is not ours."""
     from fastapi import FastAPI, Request
-    from fastapi.responses import JSONResponse
+    from fastapi.responses import JSONResponse, Response
     from starlette.exceptions import HTTPException
 
     from tasks.linking.service import schema
 
-    batches = Batches(partial(link, linker), limits.at_once)
-    bodies, waiting = Places(limits.bodies, "come in"), Places(limits.requests, "are being answered")
+    read = partial(read_request, limits=limits, finds_names=linker.recognize is not None)
+    bodies = Places(
+        limits.bodies, limits.reading, 408,
+        f"the request was not there after {limits.reading:g} seconds; send it at once",
+    )  # fmt: skip
+    late = f"not answered within {limits.answering:g} seconds; send less at once, or ask again later"
+    # A thread for short requests and one for the others: no short one waits for a long one.
+    lanes = [
+        (
+            Batches(read, partial(link, linker, limits), limits.short),
+            Places(most, limits.answering, 503, late),
+        )
+        for most in (limits.requests, limits.long_requests)
+    ]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        task = asyncio.create_task(batches.run())
+        tasks = [asyncio.create_task(batches.run()) for batches, _ in lanes]
         yield
-        task.cancel()
+        for task in tasks:
+            task.cancel()
 
     app = FastAPI(
         title="Entity linking", description="Wikipedia's pages that texts mention.", version="1", lifespan=lifespan,
@@ -128,24 +127,25 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
 
     @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
-    async def post_link(request: Request) -> JSONResponse:
+    async def post_link(request: Request) -> Response:
         try:
-            with bodies.taken():
+            async with bodies.place(-time.monotonic()):  # the slowest makes room
                 body = await body_of(request, limits)
-            with waiting.taken():
-                links = read_request(body, limits, finds_names=linker.recognize is not None)
-                answers = await while_there(request, batches.ask(links), limits) if links.records else []
+            batches, waiting = lanes[len(body) > limits.short]
+            async with waiting.place(len(body)):
+                return Response(await while_there(request, batches.ask(body)), media_type="application/json")
         except asyncio.CancelledError:
             raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
             raise Refused(400, str(error)) from None
-        documents = [{**each.values, **answer} for each, answer in zip(links.records, answers, strict=True)]
-        return JSONResponse({"documents": documents})
 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
     async def get_health() -> JSONResponse:
-        busy = {"waiting": waiting.used, "busy_seconds": round(batches.seconds(), 3)}
+        busy = {
+            "waiting": sum(len(waiting.taken) for _, waiting in lanes),
+            "busy_seconds": round(max(batches.seconds() for batches, _ in lanes), 3),
+        }
         return JSONResponse({**health(linker), **busy})
 
     @app.exception_handler(Refused)
@@ -164,62 +164,31 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     return app
 
 
-@dataclass
-class Places:
-    """Places for requests, of which each is taken for a time."""
-
-    most: int
-    what: str
-    used: int = 0
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Take a place. Raises: Refused where there is none."""
-        if self.used >= self.most:
-            raise Refused(503, f"{self.used} requests {self.what}; ask again later")
-        self.used += 1
-        try:
-            yield
-        finally:
-            self.used -= 1
-
-
-async def while_there(
-    request: Any, answers: Coroutine[Any, Any, list[Answer]], limits: Limits
-) -> list[Answer]:
-    """The answers, for as long as the client waits. Raises: Refused where it has gone, or waits too long."""
-    asked, gone = asyncio.ensure_future(answers), asyncio.ensure_future(request.receive())
+async def while_there(request: Any, reply: Coroutine[Any, Any, bytes]) -> bytes:
+    """The reply, for as long as the client waits. Raises: Refused where it has gone."""
+    asked, gone = asyncio.ensure_future(reply), asyncio.ensure_future(request.receive())
     try:
-        done, _ = await asyncio.wait({asked, gone}, timeout=limits.answering, return_when="FIRST_COMPLETED")
+        done, _ = await asyncio.wait({asked, gone}, return_when="FIRST_COMPLETED")
         if asked in done:
             return asked.result()
-        if gone in done:
-            raise Refused(400, "the client has gone")
-        raise Refused(
-            503, f"not answered within {limits.answering:g} seconds; send less at once, or ask again later"
-        )
+        raise Refused(400, "the client has gone")
     finally:
         asked.cancel()
         gone.cancel()
 
 
 async def body_of(request: Any, limits: Limits) -> bytes:
-    """The body of a request; of a longer one no more is kept. Raises: Refused for a longer or a slower one."""
+    """The body of a request; of a longer one no more is kept. Raises: Refused for a longer one."""
     from starlette.requests import ClientDisconnect
 
     parts, size = [], 0
     try:
-        async with asyncio.timeout(limits.reading):
-            async for part in request.stream():
-                size += len(part)
-                if size <= limits.bytes:
-                    parts.append(part)
-                elif size > MOST_UNREAD:
-                    break
-    except TimeoutError:
-        raise Refused(
-            408, f"the request was not there after {limits.reading:g} seconds; send it at once"
-        ) from None
+        async for part in request.stream():
+            size += len(part)
+            if size <= limits.bytes:
+                parts.append(part)
+            elif size > MOST_UNREAD:
+                break
     except ClientDisconnect:
         raise Refused(400, "the request ended before its body") from None
     if size > limits.bytes:
@@ -227,7 +196,7 @@ async def body_of(request: Any, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def read_request(body: bytes, limits: Limits, *, finds_names: bool = False) -> LinkRequest:
+def read_request(body: bytes, *, limits: Limits, finds_names: bool = False) -> LinkRequest:
     """The documents of a request, with `finds_names` for a model of entity recognition.
 
     Raises: ValueError for what is none, Refused where they are too much work.
@@ -254,9 +223,15 @@ def read_request(body: bytes, limits: Limits, *, finds_names: bool = False) -> L
     return LinkRequest(records, candidates)
 
 
-def link(linker: Linker, request: LinkRequest, check: Check) -> list[Answer]:
-    """The links of documents."""
-    return replace(linker, shows_candidates=request.candidates, check=check).answer(request.records)
+def link(linker: Linker, limits: Limits, request: LinkRequest, check: Check) -> list[Answer]:
+    """The links of documents. Raises: Refused where they have too many names."""
+
+    def check_found(count: int) -> None:
+        if count > limits.mentions:
+            raise Refused(413, f"request: {count:,} mentions are found; wanted {limits.mentions:,} at most")
+
+    own = replace(linker, shows_candidates=request.candidates, check=check, check_found=check_found)
+    return own.answer(request.records)
 
 
 def health(linker: Linker) -> dict[str, Any]:
@@ -287,19 +262,23 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(linker: Linker, options: argparse.Namespace, at_once: int) -> int:
+def serve(linker: Linker, options: argparse.Namespace) -> int:
     """Answer until the process is told to end; what it has begun to answer is answered before."""
     import uvicorn
 
-    limits = Limits(bytes=options.most_bytes, documents=options.most_documents, at_once=at_once)
+    from tasks.linking.service.connections import Protocol, Server
+
+    limits = Limits(bytes=options.most_bytes, documents=options.most_documents)
     app = make_app(linker, limits, docs=options.docs)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=SHUTDOWN
-    )
+        app, http=Protocol, ws="none", log_level="error", access_log=False, lifespan="on",
+        timeout_graceful_shutdown=SHUTDOWN,
+    )  # fmt: skip
     with listen(options.host, options.port) as listening:
         host, port = listening.getsockname()[:2]
-        print(
-            f"listening at http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        name = f"[{host}]" if ":" in host else host
+        print(f"listening at http://{name}:{port}", file=sys.stderr, flush=True)
+        # At each call of the system the loop gives the interpreter away to threads that compute, and waits so long.
+        sys.setswitchinterval(SWITCH)
+        Server(config, limits.reading, limits.connections).run(sockets=[listening])
     return 0

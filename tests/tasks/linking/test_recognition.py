@@ -1,9 +1,11 @@
 """Linking of mentions that a fine-tuned model of entity recognition finds: `python -m tasks.linking link --ner`."""
 
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +18,10 @@ from starlette.testclient import TestClient
 from tasks.linking.__main__ import parser
 from tasks.linking.open import open_linker
 from tasks.linking.options import settings_of
+from tasks.linking.recognition import Recognizer
 from tasks.linking.service.service import Limits, make_app
 from tasks.serving.plain_text import question
-from tasks.serving.predict import load
+from tasks.serving.predict import Predictor, load
 from tests.support.asked import Linking
 
 TEXTS = ["Ann met Bob. Bob was born in Kentucky.", "Mr. Lincoln moved to Illinois! Ann did not."]
@@ -87,3 +90,21 @@ def test_the_service_finds_them_too(link: Link, folder: Path, table: Path) -> No
     assert [each["mentions"] for each in documents["documents"]] == [
         line["mentions"] for line in link("--ner", folder / "ner-luke")
     ]
+
+
+def test_two_threads_have_their_turns() -> None:
+    """A tokenizer forgets long words while it works."""
+    inside, most = [0], list[int]()
+
+    class Slow:
+        def answer(self, questions: list[Any]) -> list[dict[str, Any]]:
+            inside[0] += 1
+            most.append(inside[0])
+            time.sleep(0.02)
+            inside[0] -= 1
+            return [{"entities": []} for _ in questions]
+
+    recognizer = Recognizer(cast(Predictor, Slow()), "none")
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(recognizer, [["Ann"]] * 8)] == [[[]]] * 8
+    assert most == [1] * 8

@@ -1,5 +1,8 @@
 """The linear map of titles beside scikit-learn's, and where there is next to nothing to learn it from."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,7 +10,8 @@ pytest.importorskip("marisa_trie", reason="names are read with marisa-trie")
 
 from sklearn.linear_model import Ridge
 
-from tasks.linking.model.entity_model import RIDGE, ridge
+from tasks.linking.model import entity_model
+from tasks.linking.model.entity_model import RIDGE, load_model, ridge
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 40])
@@ -31,3 +35,27 @@ def test_without_rows_or_with_equal_ones_the_shift_alone_is_left() -> None:
         matrix, found = ridge(given, wanted)
         assert not matrix.any()
         assert found.tolist() == shift
+
+
+def test_what_one_thread_forgets_another_still_has(
+    models: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of rows is full, and begins anew in the midst of a call."""
+    from pipeline.lookup.mentions import MentionTable
+    from pipeline.sequences.tokenizer import WordTokenizer
+
+    monkeypatch.setattr(entity_model, "_AT_HAND", 2)
+    words = WordTokenizer.load(models / "tokenizer")
+    rows = load_model(models / "weights", MentionTable(str(table)), words, device="cpu").of_titles
+    titles = ["Ann", "Bob", "Athens", "Rome"]
+    wanted, vectors = rows(titles), rows._vectors
+    rows(titles[:1])
+
+    def interrupted(some: Sequence[str]) -> torch.Tensor:
+        rows._vectors = vectors  # type: ignore[method-assign]
+        rows(["one", "two", "three"])
+        rows(["four"])
+        return vectors(some)
+
+    rows._vectors = interrupted  # type: ignore[method-assign]
+    torch.testing.assert_close(rows(titles), wanted)

@@ -1,9 +1,11 @@
 """What comes together is computed together, and nobody pays for another's mistake."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from tasks.io.records import Record
 from tasks.linking.service.batching import Answer, Batches, Check, Gone, LinkRequest, answers_of
 from tests.support import ROOT
+
+SIZE = len(b'{"texts": ["a"], "candidates": false}')  # of the shortest request
 
 
 class Linker:
@@ -27,19 +31,24 @@ class Linker:
         check()
         if "bad" in texts:
             raise KeyError("bad")
-        more = {"candidates": []} if request.candidates else {}
+        more: Answer = {"candidates": []} if request.candidates else {}
         return [{"mentions": [{"mention": text, **more}]} for text in texts]
 
 
-def request(*texts: str, candidates: bool = False) -> LinkRequest:
-    return LinkRequest([Record("request", {"text": text}) for text in texts], candidates)
+def request(*texts: str, candidates: bool = False) -> bytes:
+    return json.dumps({"texts": texts, "candidates": candidates}).encode()
 
 
-def ask(linker: Linker, most: int, *requests: LinkRequest) -> list[object]:
-    """The answers to requests, of which all but the first come while the first is computed."""
+def read(body: bytes) -> LinkRequest:
+    found = json.loads(body)
+    return LinkRequest([Record("request", {"text": text}) for text in found["texts"]], found["candidates"])
 
-    async def run() -> list[object]:
-        batches = Batches(linker, most)
+
+def ask(linker: Linker, most: int, *requests: bytes) -> Sequence[object]:
+    """The replies to requests, of which all but the first come while the first is computed."""
+
+    async def run() -> Sequence[object]:
+        batches = Batches(read, linker, most)
         running = asyncio.create_task(batches.run())
         first = asyncio.create_task(batches.ask(requests[0]))
         while not linker.asked:
@@ -54,39 +63,48 @@ def ask(linker: Linker, most: int, *requests: LinkRequest) -> list[object]:
     return asyncio.run(run())
 
 
-def mentions(answers: object) -> list[str]:
-    assert isinstance(answers, list)
-    return [each["mention"] for answer in answers for each in answer["mentions"]]
+def mentions(reply: object) -> list[str]:
+    assert isinstance(reply, bytes)
+    return [each["mention"] for document in json.loads(reply)["documents"] for each in document["mentions"]]
 
 
 def test_what_came_in_the_meantime_is_computed_together() -> None:
+    """As many as have so many bytes, in the order in which they came where they are as long."""
     linker = Linker()
-    answers = ask(linker, 4, request("a"), request("b", "c"), request("d"), request("e", "f"), request("g"))
-    assert linker.asked == [["a"], ["b", "c", "d"], ["e", "f", "g"]]
-    assert [mentions(each) for each in answers] == [["a"], ["b", "c"], ["d"], ["e", "f"], ["g"]]
+    answers = ask(linker, 3 * SIZE, *map(request, "abcdefgh"))
+    assert linker.asked == [["a"], ["b", "c", "d"], ["e", "f", "g"], ["h"]]
+    assert [mentions(each) for each in answers] == [[each] for each in "abcdefgh"]
 
 
-def test_a_question_that_is_more_than_a_batch_is_answered_alone() -> None:
+def test_the_shortest_are_computed_first_and_a_long_one_alone() -> None:
     linker = Linker()
-    answers = ask(linker, 2, request("a"), request(*"bcd"), request("e"))
-    assert linker.asked == [["a"], ["b", "c", "d"], ["e"]]
-    assert mentions(answers[1]) == ["b", "c", "d"]
+    answers = ask(linker, 2 * SIZE, *map(request, ("a", "b" * SIZE, "c" * 3, "d" * 2, "e")))
+    assert linker.asked == [["a"], ["e"], ["dd"], ["ccc"], ["b" * SIZE]]
+    assert mentions(answers[1]) == ["b" * SIZE]
 
 
-def test_a_mistake_is_its_own_questions_alone() -> None:
+def test_a_mistake_is_its_own_requests_alone() -> None:
+    """Whether it is in the request or in what the linker makes of it."""
     linker = Linker()
-    first, second, third, fourth = ask(linker, 8, request("a"), request("b"), request("bad"), request("c"))
-    assert [mentions(each) for each in (first, second, fourth)] == [["a"], ["b"], ["c"]]
-    assert isinstance(third, KeyError)
+    first, second, bad, none, last = ask(
+        linker, 9 * SIZE, *map(request, ("a", "b", "bad")), b"[", request("c")
+    )
+    assert [mentions(each) for each in (first, second, last)] == [["a"], ["b"], ["c"]]
+    assert isinstance(bad, KeyError)
+    assert isinstance(none, json.JSONDecodeError)
 
 
 def test_candidates_are_shown_to_who_asked_for_them() -> None:
     linker = Linker()
     linker.goes.set()
-    asked = [(each, Future[list[Answer]]()) for each in (request("a", candidates=True), request("b"))]
-    shown, bare = answers_of(linker, asked)
-    assert shown == [{"mentions": [{"mention": "a", "candidates": []}]}]
-    assert bare == [{"mentions": [{"mention": "b"}]}]
+    asked = [(each, Future[bytes]()) for each in (request("a", candidates=True), request("b"))]
+    shown, bare = answers_of(read, linker, asked)
+    assert isinstance(shown, bytes)
+    assert isinstance(bare, bytes)
+    assert json.loads(shown) == {
+        "documents": [{"text": "a", "mentions": [{"mention": "a", "candidates": []}]}]
+    }
+    assert json.loads(bare) == {"documents": [{"text": "b", "mentions": [{"mention": "b"}]}]}
     assert linker.asked == [["a", "b"]]
 
 
@@ -94,13 +112,13 @@ def test_what_nobody_waits_for_ends_between_its_parts() -> None:
     """The others of its batch begin again without it."""
     linker = Linker()
     linker.goes.set()
-    asked = [(request(text), Future[list[Answer]]()) for text in "abc"]
+    asked = [(request(text), Future[bytes]()) for text in "abc"]
 
     def link(together: LinkRequest, check: Check) -> list[Answer]:
         asked[1][1].cancel()
         return linker(together, check)
 
-    first, gone, third = answers_of(link, asked)
+    first, gone, third = answers_of(read, link, asked)
     assert (mentions(first), mentions(third)) == (["a"], ["c"])
     assert isinstance(gone, Gone)
     assert linker.asked == [["a", "b", "c"], ["a"], ["c"]]
@@ -109,8 +127,8 @@ def test_what_nobody_waits_for_ends_between_its_parts() -> None:
 def test_who_waits_no_more_holds_nobody_up() -> None:
     linker = Linker()
 
-    async def run() -> list[Answer]:
-        batches = Batches(linker, 4)
+    async def run() -> bytes:
+        batches = Batches(read, linker, 4)
         running = asyncio.create_task(batches.run())
         gone = asyncio.create_task(batches.ask(request("a")))
         while not linker.asked:

@@ -25,9 +25,7 @@ pytest.importorskip("httpx", reason="the service is asked with it")
 
 from starlette.testclient import TestClient
 
-from pipeline.lookup.annotator import Annotator
 from tasks.io.records import Record
-from tasks.linking.candidates import CandidateFinder
 from tasks.linking.linker import Linker
 from tasks.linking.service import service
 from tasks.linking.service.service import Limits, make_app
@@ -37,12 +35,6 @@ from tests.support.mentions import DUMP
 
 LIMITS = Limits(bytes=2000, documents=3, mentions=4, requests=2)
 TEXT = "Ann met Bob."
-
-
-@pytest.fixture(scope="module")
-def linker(table: Path) -> Linker:
-    annotator = Annotator.open(table, min_commonness=0.0)
-    return Linker(CandidateFinder(annotator.table), annotator)
 
 
 @pytest.fixture(scope="module")
@@ -118,15 +110,12 @@ def test_what_is_wrong_is_told_in_a_line(client: TestClient, body: bytes, status
     assert (answer.status_code, answer.json()) == (status, {"error": message})
 
 
-def test_a_body_of_unknown_length_is_bounded(client: TestClient) -> None:
-    read = []
-
-    def parts() -> Iterator[bytes]:
-        for number in range(100):
-            read.append(number)
-            yield b" " * 500
-
-    assert client.post("/link", content=parts()).status_code == 413
+def test_pages_of_other_sites_cannot_ask(client: TestClient) -> None:
+    origin = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    asked = client.post("/link", json={"documents": []}, headers=origin)
+    for answer, status in ((asked, 200), (client.options("/link", headers=origin), 405)):
+        assert answer.status_code == status
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
 def test_what_is_not_there_is_json(client: TestClient) -> None:
@@ -152,12 +141,22 @@ def test_what_no_one_foresaw_shows_nothing_of_the_program(
     assert answer.json() == {"error": "RuntimeError; the service's stderr says more"}
 
 
-def test_too_many_requests_are_refused(linker: Linker) -> None:
-    for limits, what in ((Limits(requests=0), "are being answered"), (Limits(bodies=0), "come in")):
-        with TestClient(make_app(linker, limits)) as client:
-            answer = client.post("/link", json={"documents": []})
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-        assert answer.json() == {"error": f"0 requests {what}; ask again later"}
+@pytest.mark.parametrize("limits", [Limits(requests=0), Limits(bodies=0), Limits(short=1, long_requests=0)])
+def test_too_many_requests_are_refused(linker: Linker, limits: Limits) -> None:
+    with TestClient(make_app(linker, limits)) as client:
+        answer = client.post("/link", json={"documents": []})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json() == {"error": "0 requests are being answered; ask again later"}
+
+
+def test_too_many_names_are_refused(linker: Linker) -> None:
+    """However many a document may bring, those that are found count, too, and in each request alone."""
+    limits = Limits(mentions=4)
+    with TestClient(make_app(linker, limits)) as client:
+        for texts, status in (([TEXT] * 2, 200), ([TEXT * 2], 200), ([TEXT] * 3, 413), ([TEXT * 3], 413)):
+            answer = client.post("/link", json={"documents": [{"text": f"{text} "} for text in texts]})
+            assert answer.status_code == status
+    assert answer.json() == {"error": "request: 6 mentions are found; wanted 4 at most"}
 
 
 def test_an_answer_that_takes_too_long_is_given_up(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
