@@ -12,4 +12,4 @@ start                   initial weights: from scratch or a base model
 """
 
 # Rises where the same arguments give other bytes: a finished run and a checkpoint are recognised by it.
-VERSION = 15
+VERSION = 16

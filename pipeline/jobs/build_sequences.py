@@ -135,12 +135,14 @@ class SequenceBuilder(BlockJob):
                 part: stack.enter_context(shard(storage.join(folder, path), self.schema))
                 for part, path in paths.items()
             }
-            for page_id, paragraphs in read_paragraphs(block.path):
+            for (page_id, title), paragraphs in read_paragraphs(block.path):
                 if fatal := marker.begin(page_id):
                     lost.append((page_id, fatal, "", ""))
                     continue
                 try:
-                    sequences, page_drops, page_facts = self._build(paragraphs)
+                    sequences, page_drops, page_facts = self._build(
+                        title if page_id > 0 else None, paragraphs
+                    )
                 except ValueError:  # a splitter of the user's that is wrong
                     raise
                 except Exception as error:  # whatever a page does to the splitter, it does to itself alone
@@ -161,9 +163,12 @@ class SequenceBuilder(BlockJob):
             files.append(storage.describe(folder, path, len(lost)))
         return storage.Result(tuple(files), counts, drops, facts)
 
-    def _build(self, paragraphs: Sequence[Paragraph]) -> tuple[list[Any], Counter[str], Counter[str]]:
+    def _build(
+        self, title: str | None, paragraphs: Sequence[Paragraph]
+    ) -> tuple[list[Any], Counter[str], Counter[str]]:
         return build_page(
             paragraphs,
+            title=title,  # a document of the user's is no page of the wiki
             language=self.settings.language,
             tokenizer=self.tokenizer,
             entity_id=self.aliases.get,
@@ -173,12 +178,12 @@ class SequenceBuilder(BlockJob):
         )
 
 
-def read_paragraphs(path: str) -> Iterator[tuple[int, list[Paragraph]]]:
-    """The pages of a paragraphs file as (page id, paragraphs), one page at a time."""
-    rows = storage.read_rows(path, ["page_id", "section", "text", "links"])
-    for page_id, group in groupby(rows, key=lambda row: row["page_id"]):
+def read_paragraphs(path: str) -> Iterator[tuple[tuple[int, str], list[Paragraph]]]:
+    """The pages of a paragraphs file as ((page id, title), paragraphs), one page at a time."""
+    rows = storage.read_rows(path, ["page_id", "title", "section", "text", "links"])
+    for page, group in groupby(rows, key=lambda row: (row["page_id"], row["title"])):
         yield (
-            page_id,
+            page,
             [
                 Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"]))
                 for row in group

@@ -63,18 +63,21 @@ def build_page(
     limits: Limits,
     profile: str,
     splitter: str = DEFAULT,
+    title: str | None = None,
 ) -> tuple[list[Sequence], Counter[str], Counter[str]]:
     """(sequences, drops by reason, facts) of one page, as the corpus section of the paper's code describes.
 
-    ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper".
+    ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper". In "fixed" a
+    link to the entity of the page's own ``title``, to which a redirect leads back, is dropped.
     Facts count what went into the sequences (sentences, words, annotations, unknown_entities, sequences) and
     sentences_read, all there were.
     """
     drops: Counter[str] = Counter()
     facts: Counter[str] = Counter()
     sentences: list[list[Segment]] = []
+    own = entity_id(title) if title is not None and profile != "paper" else None
     for paragraph in paragraphs:
-        links = list(_known_links(paragraph.links, entity_id, profile, drops))
+        links = list(_known_links(paragraph.links, entity_id, own, profile, drops))
         spans = split(
             paragraph.text,
             language,
@@ -100,11 +103,13 @@ def build_page(
 
 
 def _known_links(
-    links: SequenceOf[Link], entity_id: EntityLookup, profile: str, drops: Counter[str]
+    links: SequenceOf[Link], entity_id: EntityLookup, own: int | None, profile: str, drops: Counter[str]
 ) -> Iterator[tuple[Link, int]]:
     for link in links:
         found = entity_id(link.target)
-        if found is not None:
+        if found is not None and found == own:
+            drops["links:same_page"] += 1
+        elif found is not None:
             yield link, found
         elif profile == "paper":
             drops["links:out_of_vocabulary"] += 1

@@ -76,6 +76,9 @@ def contexts(
         drops["links:held_out"] -= len(row["links"])
         for link in row["links"]:
             title, status = follow(link["target"], titles)
+            if title == names[row["page_id"]]:
+                drops["links:same_page"] += 1
+                continue
             drops["links:loop"] += status == "loop"
             if status != "loop":
                 place = (row["page_id"], row["paragraph"], link["start"])

@@ -102,10 +102,19 @@ class SequenceMaker:
 
     def _page(self, page_id: int, paragraphs: Iterable[Row]) -> list[Row]:
         sentences = [
-            sentence for row in paragraphs for sentence in self._sentences(row["text"], row["links"])
+            sentence
+            for row in paragraphs
+            for sentence in self._sentences(row["text"], self._without_own(row))
         ]
         fitting = [sentence for sentence in sentences if self._fits(sentence)]
         return [self._row(page_id, pack) for pack in self._packs(fitting) if self._has_links(pack)]
+
+    def _without_own(self, row: Row) -> list[Row]:
+        """The links but those that lead back to the page, in `fixed`, where the page is an entity, and no document."""
+        own = self.aliases.get(row["title"]) if self.profile == "fixed" and row["page_id"] > 0 else None
+        kept = [link for link in row["links"] if own is None or self.aliases.get(link["target"]) != own]
+        self.drops["links:same_page"] += len(row["links"]) - len(kept)
+        return kept
 
     def _sentences(self, text: str, links: Sequence[Row]) -> Iterator[Sentence]:
         known = [

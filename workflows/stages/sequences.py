@@ -94,7 +94,7 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=1.05)
     KEEPS = "blocks"
 

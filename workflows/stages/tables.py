@@ -186,7 +186,7 @@ class BuildContexts(SparkStage):
     """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
-    VERSION = 3
+    VERSION = 4
     NEED = Need(written=4.5, scratch=8)
     UPSTREAM = (ExtractPages, ResolveRedirects)
     FIELDS = ("corpus.held_out",)

@@ -41,7 +41,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
 
     paragraphs = keep(number_paragraphs(job.session, paths, job.folder, held_out))
     total = paragraphs.count()
-    links = keep(resolve_places(paragraphs, titles))
+    placed = keep(resolve_places(paragraphs, titles))
+    links = placed.where("not is_own")
     chosen = keep(choose_links(links))
     bags = bags_of_titles(paragraphs, chosen)
     table = heaviest_words(bags, job.folder, total, job.parts)
@@ -59,7 +60,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     loops = links.where("is_loop").count()
     drops = {
         "paragraphs:held_out": extracted["paragraphs"] - total,
-        "links:held_out": extracted["links"] - found,
+        "links:held_out": extracted["links"] - placed.count(),
+        "links:same_page": placed.where("is_own").count(),
         "links:loop": loops,
         "links:enough": found - loops - chosen.count(),
         "words:rare": counted.where("paragraphs = 1").count(),
@@ -136,17 +138,26 @@ def read_paragraphs(path: str, columns: Sequence[str], held_out: float) -> Batch
 
 
 def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
-    """Return the places of links, with titles after redirects: `page_id`, `paragraph`, `start`, `title`, `is_loop`."""
-    exploded = paragraphs.select("page_id", "paragraph", F.explode("links").alias("link")).select(
-        "page_id", "paragraph", F.col("link.start").alias("start"), F.col("link.target").alias("target")
+    """Return the places of links, with titles after redirects: `page_id`, `paragraph`, `start`, `title`.
+
+    `is_loop` says whether these end nowhere, `is_own` whether they end at the page on which the link stands.
+    """
+    exploded = paragraphs.select("*", F.explode("links").alias("link")).select(
+        "page_id",
+        "paragraph",
+        F.col("title").alias("page"),
+        F.col("link.start").alias("start"),
+        F.col("link.target").alias("target"),
     )
     resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
+    title = F.coalesce("canonical", "target")
     return resolved.select(
         "page_id",
         "paragraph",
         "start",
-        F.coalesce("canonical", "target").alias("title"),
+        title.alias("title"),
         F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop"),
+        (title == F.col("page")).alias("is_own"),
     )
 
 

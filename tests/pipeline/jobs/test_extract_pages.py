@@ -45,8 +45,9 @@ def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) 
         (page.title, page.redirect[0]) for page in pages() if page.redirect
     ]
     expected = {page.page_id: extract(page.text, SITE, title=page.title).paragraphs for page in articles}
+    titles = {page.page_id: page.title for page in articles}
     assert dict(read_paragraphs(storage.join(folder, "paragraphs/block-00003.parquet"))) == {
-        page_id: list(paragraphs) for page_id, paragraphs in expected.items() if paragraphs
+        (page_id, titles[page_id]): list(paragraphs) for page_id, paragraphs in expected.items() if paragraphs
     }
     assert {row["page_id"]: row["paragraph_count"] for row in rows["pages"]} == {
         page_id: len(paragraphs) for page_id, paragraphs in expected.items()

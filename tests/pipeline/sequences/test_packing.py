@@ -48,7 +48,11 @@ PLACES = paragraph(TEXT, ("Port Sorrel", "Port Sorrel"), ("Gull Bay", "Gull Bay"
 
 
 def build(
-    tokenizer: WordTokenizer, *paragraphs: Paragraph, profile: str = "fixed", **limits: int
+    tokenizer: WordTokenizer,
+    *paragraphs: Paragraph,
+    profile: str = "fixed",
+    title: str = "Here",
+    **limits: int,
 ) -> tuple[list[Sequence], Counter[str], Counter[str]]:
     return build_page(
         paragraphs,
@@ -57,6 +61,7 @@ def build(
         entity_id=TITLES.get,
         limits=Limits(**limits),
         profile=profile,
+        title=title,
     )
 
 
@@ -166,6 +171,22 @@ def test_links_across_sentences_are_dropped_in_the_papers_profile(tokenizer: Wor
     assert +drops == {"links:crosses_sentence": 1}
 
 
+@pytest.mark.parametrize(
+    ("title", "profile", "left", "drops"),
+    [
+        ("Gull Bay", "fixed", ["Port Sorrel", "Tern Rock"], {"links:same_page": 1}),
+        ("Gull Bay", "paper", ["Port Sorrel", "Gull Bay", "Tern Rock"], {}),
+        ("Nowhere", "fixed", ["Port Sorrel", "Gull Bay", "Tern Rock"], {}),
+    ],
+)
+def test_links_to_the_page_itself_are_no_annotations(
+    tokenizer: WordTokenizer, title: str, profile: str, left: list[str], drops: dict[str, int]
+) -> None:
+    sequences, found, _ = build(tokenizer, PLACES, profile=profile, title=title)
+    assert [name for name, _ in mentions(sequences[0], tokenizer)] == left
+    assert +found == drops
+
+
 def test_mentions_without_tokens_are_counted(tokenizer: WordTokenizer) -> None:
     blank = Paragraph("", TEXT, (Link(3, 4, "Gull Bay"), Link(21, 32, "Port Sorrel")))
     sequences, drops, _ = build(tokenizer, blank)
@@ -192,10 +213,11 @@ def test_bad_limits_are_refused() -> None:
 def by_oracle(
     page: list[Paragraph], language: str, tokenizer: Tokenizer, limits: Limits, profile: str
 ) -> tuple[list[Sequence], Counter[str]]:
-    """The sequences of a page, and what is dropped."""
+    """The sequences of the page Gull Bay, and what is dropped."""
     maker = SequenceMaker(tokenizer, TITLES, language, profile, **asdict(limits))
     links = ([link._asdict() for link in each.links] for each in page)
-    rows = [{"page_id": 1, "text": each.text, "links": of} for each, of in zip(page, links, strict=True)]
+    of_page = {"page_id": 1, "title": "Gull Bay"}
+    rows = [{**of_page, "text": each.text, "links": of} for each, of in zip(page, links, strict=True)]
     found = maker.block(rows)["sequences"]
     return [Sequence(*(row[name] for name in Sequence.__match_args__)) for row in found], +maker.drops
 
@@ -234,8 +256,9 @@ def test_any_page_agrees_with_the_plain_rules(
     language: str,
 ) -> None:
     sequences, drops, facts = build_page(
-        page, language=language, tokenizer=tokenizer, entity_id=TITLES.get, limits=limits, profile=profile
-    )
+        page, language=language, tokenizer=tokenizer, entity_id=TITLES.get, limits=limits, profile=profile,
+        title="Gull Bay",
+    )  # fmt: skip
     assert (sequences, +drops) == by_oracle(page, language, plain, limits, profile)
     links = sum(len(one.links) for one in page)
     lost = sum(drops[reason] for reason in drops if reason.startswith(("links:", "entities:")))
@@ -254,8 +277,9 @@ def test_real_pages_agree_with_the_plain_rules(shared: Path, dump: str, language
     total = 0
     for page in [next(pages) for _ in range(count)]:
         sequences, drops, facts = build_page(
-            page, language=language, tokenizer=roberta, entity_id=TITLES.get, limits=limits, profile="fixed"
-        )
+            page, language=language, tokenizer=roberta, entity_id=TITLES.get, limits=limits, profile="fixed",
+            title="Gull Bay",
+        )  # fmt: skip
         assert (sequences, +drops) == by_oracle(page, language, plain_roberta, limits, "fixed")
         assert facts["words"] == sum(len(sequence.word_ids) for sequence in sequences)
         anchors = iter(one.text[link.start : link.end] for one in page for link in one.links)
