@@ -30,7 +30,6 @@ PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS = 1 << 20, 64
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
-SWITCH = 0.0005  # seconds for which a thread has the interpreter where another one wants it
 FIELDS = ("documents", "candidates")
 
 
@@ -278,7 +277,5 @@ def serve(linker: Linker, options: argparse.Namespace) -> int:
         host, port = listening.getsockname()[:2]
         name = f"[{host}]" if ":" in host else host
         print(f"listening at http://{name}:{port}", file=sys.stderr, flush=True)
-        # At each call of the system the loop gives the interpreter away to threads that compute, and waits so long.
-        sys.setswitchinterval(SWITCH)
         Server(config, limits.reading, limits.connections).run(sockets=[listening])
     return 0
