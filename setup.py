@@ -24,6 +24,7 @@ setup(
         "model.hf": ["*.toml"],
         "model.presets": ["*.toml"],
         "model.pretraining": ["*.toml"],
+        "pipeline": ["schemas.toml"],
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
         "pipeline.sequences": ["data/*"],

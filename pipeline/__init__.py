@@ -7,6 +7,6 @@ lookup     finished tables, opened to look up in: entities, mentions, names of p
 sequences  paragraphs into sequences of word and entity ids
 jobs       the stages on Beam and Spark, which call all of the above
 storage    files that appear complete or not at all, and the manifests that list them
-schemas    every table's columns, with their meanings
+schemas    every table's columns, with their meanings, from schemas.toml
 look       `python -m pipeline.look`: any artefact as text
 """

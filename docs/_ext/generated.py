@@ -102,7 +102,7 @@ def type_name(kind: Any) -> str:
 
 
 def column_table(columns: Any) -> str:
-    """The columns of a table of pipeline/schemas.py."""
+    """The columns of a table of pipeline/schemas.toml."""
     rows = [
         [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])]
         for each in columns.schema

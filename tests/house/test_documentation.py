@@ -369,7 +369,7 @@ def test_the_demos_drops_have_meanings(demo: Path) -> None:
 
 
 def test_every_table_is_on_its_stages_page() -> None:
-    """Every table of pipeline/schemas.py with every column, its type and its meaning."""
+    """Every table of pipeline/schemas.toml with every column, its type and its meaning."""
     from pipeline.schemas import TABLES
 
     assert set(TABLES) <= set(generated.stages())
