@@ -12,20 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.corpus.corpus import Runs
+from benchmarks.corpus.stages import STAGES
 from benchmarks.harness.workloads import Record
 from workflows.planning.plan import Cost, work_seconds
-
-# What each stage's work grows with; the tokenizer's sample does not grow with the dump.
-DRIVER_OF = {
-    "FetchDump": "file",
-    "ExtractPages": "file",
-    "ResolveRedirects": "titles",
-    "ResolveLinks": "links",
-    "BuildEntityVocab": "links",
-    "BuildMentionTable": "text",
-    "TrainTokenizer": "sample",
-    "BuildSequences": "text",
-}
 
 
 def costs(found: Record) -> dict[str, Cost]:
@@ -40,7 +29,7 @@ def costs(found: Record) -> dict[str, Cost]:
     def line(stage: str, name: str) -> tuple[float, float]:
         """Where a figure begins, and how much it rises for a byte."""
         first, last = (figure(dump, stage, name) for dump in (small, large))
-        if DRIVER_OF[stage] == "sample":  # which a larger dump does not make larger
+        if STAGES[stage].grows_with == "sample":  # which a larger dump does not make larger
             return last, 0.0
         rise = max(0.0, (last - first) / (large["file_bytes"] - small["file_bytes"]))
         return max(0.0, first - rise * small["file_bytes"]), rise
@@ -57,7 +46,7 @@ def costs(found: Record) -> dict[str, Cost]:
             scratch=_short(scratch / large["file_bytes"]),
         )
 
-    return {stage: cost(stage) for stage in DRIVER_OF}
+    return {stage: cost(stage) for stage in STAGES}
 
 
 def _alone(wall: float, work: float, processes: int) -> float:

@@ -37,11 +37,6 @@ class Dump:
     copies: int = 1
     layout: str = LAYOUTS[0]
 
-    @property
-    def megabytes(self) -> float:
-        """Return 10^6 bytes of uncompressed XML."""
-        return self.xml_bytes / 1e6
-
     def describe(self) -> dict[str, Any]:
         """Return the dump without its place on this machine."""
         facts = {key: value for key, value in asdict(self).items() if key != "path"}

@@ -135,7 +135,7 @@ class Results:
 
     def speed(self, dump: str, program: str, *, net: bool = False) -> Number:
         """Return MB of XML a CPU second."""
-        return divide(self.dumps[dump].megabytes, self.seconds(dump, program, net=net))
+        return divide(self.dumps[dump].xml_bytes / 1e6, self.seconds(dump, program, net=net))
 
 
 def medians(results: Results) -> list[Record]:

@@ -11,6 +11,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
+import tomllib
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -34,17 +35,8 @@ TEMPLATES_SHOWN = 30
 _WORD = re.compile(r"\w+")
 _TEMPLATE = re.compile(r"\{\{\s*([^|{}<\n]+)")
 _LONGEST = 2000  # characters of a template before its lost words
-_VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr")
-)
-_INLINE = frozenset(
-    ("a", "abbr", "b", "bdi", "big", "cite", "code", "em", "i", "kbd", "q", "s", "small", "span", "strong")
-) | {"sub", "sup", "time", "tt", "u", "var", "wbr", "link", "meta", "img"}
-_ASIDE = frozenset(("script", "style", "math", "table", "figure", "figcaption", "ol", "ul", "dl"))
-_ASIDE_CLASSES = re.compile(
-    r"(?<![\w-])(?:references?|need_ref_tag|infobox\w*|thumb\w*|gallery\w*|navbox|metadata|hatnote|bandeau\S*|toc"
-    r"|mw-editsection|mw-ref|mwe-math\S*|noprint|Inline-Template|indicateur-langue)(?![\w-])"
-)
+_HTML = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding="utf-8"))
+_ASIDE_CLASSES = re.compile(rf"(?<![\w-])(?:{'|'.join(_HTML['aside_classes'])})(?![\w-])")
 _HIDDEN = re.compile(r"display:\s*none")
 # Runs in the peers' Python: a line a page in, a line a page out.
 _WIKIEXTRACTOR = """
@@ -85,11 +77,11 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._part(tag)
-        if tag in _VOID:
+        if tag in _HTML["void"]:
             return
         given = {name: value or "" for name, value in attrs}
         outer = self.open[-1]
-        aside = outer.is_aside or tag in _ASIDE or bool(_ASIDE_CLASSES.search(given.get("class", "")))
+        aside = outer.is_aside or tag in _HTML["aside"] or bool(_ASIDE_CLASSES.search(given.get("class", "")))
         hidden = outer.is_hidden or tag in ("script", "style") or bool(_HIDDEN.search(given.get("style", "")))
         self.open.append(_Element(tag, (outer.is_running or tag == "p") and not aside, aside, hidden))
 
@@ -107,7 +99,7 @@ class _Reader(HTMLParser):
 
     def _part(self, tag: str) -> None:
         """Words on the two sides of a block are two words."""
-        if tag not in _INLINE:
+        if tag not in _HTML["inline"]:
             self.shown.append("\n")
             self.running.append("\n")
 

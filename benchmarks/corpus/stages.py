@@ -6,6 +6,7 @@ worked in between is sampled from outside.
 
 import json
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,26 +22,16 @@ from pipeline.storage.parquet import read_batches
 
 
 class Stage(NamedTuple):
-    """A stage's folder, and what it reads and writes, by the manifest that counts it; a link is a row, too."""
+    """A row of stages.toml."""
 
     folder: str
-    reads: str = ""
-    writes: str = ""
+    grows_with: str
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
 
 
-_PARAGRAPHS = "ExtractPages.paragraphs"
-STAGES = {
-    "FetchDump": Stage("dump"),
-    "ExtractPages": Stage("pages", "ExtractPages.pages_read", "pages paragraphs redirects rejected"),
-    "ResolveRedirects": Stage("titles", "ExtractPages.pages ExtractPages.redirects", "titles"),
-    "ResolveLinks": Stage("links", "ExtractPages.links ResolveRedirects.titles", "links"),
-    "BuildEntityVocab": Stage("entity_vocab", "ResolveLinks.links", "entities aliases"),
-    "BuildMentionTable": Stage(
-        "mentions", f"{_PARAGRAPHS} ResolveLinks.links", "mentions page_names targets"
-    ),
-    "TrainTokenizer": Stage("tokenizer", _PARAGRAPHS, "word_types"),
-    "BuildSequences": Stage("sequences", _PARAGRAPHS, "sequences held_out"),
-}
+_TABLE = Path(__file__).with_name("stages.toml").read_text(encoding="utf-8")
+STAGES = {name: Stage(**row) for name, row in tomllib.loads(_TABLE).items()}
 ALL = "all"
 SCRATCH = ".scratch"  # where Spark sets aside, in the work directory
 COMMANDS = ("BuildMentionTable", "TrainTokenizer", "BuildSequences")
@@ -114,10 +105,10 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
 def rows_of(stage: str, manifests: Mapping[str, Record]) -> Record:
     """Return the rows that a stage reads and writes; None where its input is no table."""
     read = []
-    for source, name in (word.split(".") for word in STAGES[stage].reads.split()):
+    for source, name in (word.split(".") for word in STAGES[stage].reads):
         counts = manifests[source].get("facts", {}) | manifests[source]["rows"]
         read.append(counts.get(name, 0))
-    written = [manifests[stage]["rows"].get(name, 0) for name in STAGES[stage].writes.split()]
+    written = [manifests[stage]["rows"].get(name, 0) for name in STAGES[stage].writes]
     return {"rows_read": sum(read) if read else None, "rows_written": sum(written) if written else None}
 
 

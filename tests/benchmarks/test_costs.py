@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.corpus.costs import DRIVER_OF, costs, tables
+from benchmarks.corpus.costs import costs, tables
+from benchmarks.corpus.stages import STAGES
 from workflows.planning.plan import Cost
 
 RISE = 3.0  # CPU seconds for a MB
@@ -23,13 +24,13 @@ def record() -> dict[str, Any]:
             "scratch_mb": size / 1e6,
         }
         dumps.append({"name": name, "file_bytes": size})
-        runs.append({"dump": name, "failure": "", "stages": dict.fromkeys(DRIVER_OF, figures)})
+        runs.append({"dump": name, "failure": "", "stages": dict.fromkeys(STAGES, figures)})
     return {"runs": runs, "dumps": dumps, "processes": 2}
 
 
 def test_costs_give_back_what_was_measured() -> None:
     found = costs(record())
-    assert set(found) == set(DRIVER_OF)
+    assert set(found) == set(STAGES)
     assert found["ResolveLinks"] == Cost(start=7, begin=5, seconds=RISE, alone=0.5, disk=2, scratch=1)
     assert found["ExtractPages"].estimate(16e6, 2, 1).cpu_seconds == pytest.approx(7 + 16 * RISE)
     # A tokenizer learns from a sample, which does not grow.
