@@ -1,5 +1,7 @@
 """Entity recognition: ours beside transformers' LukeForEntitySpanClassification, on the same sentences."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.options import DATA, Options, absolute, count
@@ -7,7 +9,8 @@ from benchmarks.harness.report import Report, divide, median
 from benchmarks.harness.workloads import Record, run
 
 PACKAGES = ("torch", "transformers", "numpy", "tokenizers")
-ONE = "transformers, one text at a time"
+VARIANTS: Record = tomllib.loads(Path(__file__).with_name("ner.toml").read_text(encoding="utf-8"))
+ONE = next(iter(VARIANTS["theirs"]))
 
 
 def medians(rows: list[Record], sentences: int, base: str = ONE) -> list[Record]:

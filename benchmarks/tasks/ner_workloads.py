@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from benchmarks.harness.workloads import Record, in_turn, serve
-from benchmarks.tasks.ner import ONE
+from benchmarks.tasks.ner import VARIANTS
 from model.hf.fine_tuned import load_fine_tuned
 from model.hf.load import load_strictly
 from model.hf.tokenizers import write_tokenizer
@@ -29,22 +29,9 @@ from tasks.task import InputSettings
 LABELS = ("O", "LOC", "MISC", "ORG", "PER")
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 WORDS = 4000  # of a tokenizer that is made here
-# Variants of transformers: how many texts at once, and in which precision.
-THEIRS: dict[str, tuple[int, str]] = {
-    ONE: (1, "float32"),
-    "transformers, batches of 4": (4, "float32"),
-    f"{ONE}, bf16": (1, "bf16"),
-    "transformers, batches of 32, bf16": (32, "bf16"),
-}
-# Variants of ours: how many passes, or words and entities, at once.
-OURS: dict[str, Record] = {
-    "ours, one pass at a time": {"batch_size": 1},
-    "ours, batches of 8 passes": {"batch_size": 8},
-    "ours, 2048 tokens": {"batch_size": 1, "tokens_per_batch": 2048},
-    "ours, 2048 tokens, bf16": {"batch_size": 1, "tokens_per_batch": 2048, "precision": "bf16"},
-    "ours, 16384 tokens, bf16": {"batch_size": 1, "tokens_per_batch": 16384, "precision": "bf16"},
-}
-ON_A_GPU = ("transformers, batches of 32, bf16", "ours, 16384 tokens, bf16")
+THEIRS: dict[str, tuple[int, str]] = VARIANTS["theirs"]
+OURS: dict[str, Record] = VARIANTS["ours"]
+ON_A_GPU = ("transformers, batches of 32, bf16", "ours, 16384 tokens, bf16")  # and on no other device
 
 
 @dataclass(frozen=True)
