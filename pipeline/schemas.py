@@ -19,7 +19,7 @@ class Table(NamedTuple):
 
 
 def _read_columns() -> dict[str, dict[str, Any]]:
-    """The columns of each stage's tables: by its name a column's type and meaning."""
+    """Return the columns of each stage's tables: a column's type and its meaning by its name."""
     stages = tomllib.loads(resources.files("pipeline").joinpath("schemas.toml").read_text("utf-8"))
     for name, meanings in stages["LinkDocuments"].items():
         columns = stages["ExtractPages"][name].items()
@@ -66,14 +66,22 @@ def title_words(word_vocab_size: int) -> Table:
 TABLES: Mapping[str, Mapping[str, Table]] = {
     stage: {name: _table(columns) for name, columns in tables.items()} for stage, tables in _COLUMNS.items()
 }
-PAGES, PARAGRAPHS, REDIRECTS = (TABLES["ExtractPages"][name] for name in ("pages", "paragraphs", "redirects"))
+
+
+def _tables(stage: str, *names: str) -> list[Table]:
+    return [TABLES[stage][name] for name in names]
+
+
+PAGES, PARAGRAPHS, REDIRECTS = _tables("ExtractPages", "pages", "paragraphs", "redirects")
 ANNOTATIONS = PARAGRAPHS.schema.field("links").type
-QIDS = TABLES["FetchQids"]["qids"]
-TITLES = TABLES["ResolveRedirects"]["titles"]
-LINKS = TABLES["ResolveLinks"]["links"]
-ENTITIES = TABLES["BuildEntityVocab"]["entity_vocab.parquet"]
-MENTIONS, PAGE_NAMES, TARGETS, CANDIDATES = TABLES["BuildMentionTable"].values()
-CONTEXTS, CONTEXT_ROWS, WORDS, PAGE_TITLES, TITLE_VECTORS = TABLES["BuildContexts"].values()
+[QIDS] = _tables("FetchQids", "qids")
+[TITLES] = _tables("ResolveRedirects", "titles")
+[LINKS] = _tables("ResolveLinks", "links")
+[ENTITIES] = _tables("BuildEntityVocab", "entity_vocab.parquet")
+MENTIONS, PAGE_NAMES = _tables("BuildMentionTable", "mentions", "page_names")
+TARGETS, CANDIDATES = _tables("BuildMentionTable", "targets", "candidates.arrow")
+CONTEXTS, CONTEXT_ROWS, WORDS = _tables("BuildContexts", "contexts", "contexts.arrow", "words.arrow")
+PAGE_TITLES, TITLE_VECTORS = _tables("BuildContexts", "page_titles", "vectors.arrow")
 VECTOR_SIZE: int = TITLE_VECTORS.schema.field("vector").type.list_size
-LOST_PAGES, WORD_STARTS = (TABLES["BuildSequences"][name] for name in ("rejected", "word_starts.arrow"))
-COMMONEST = TABLES["Pretrain"]["commonest.arrow"]
+LOST_PAGES, WORD_STARTS = _tables("BuildSequences", "rejected", "word_starts.arrow")
+[COMMONEST] = _tables("Pretrain", "commonest.arrow")
