@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.corpus.dumps import articles
-from pipeline.dump.pages import Page, read_site_info
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import Page, read_pages, read_site_info
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from tests.support import oracle
@@ -168,7 +169,9 @@ def measure(path: str) -> dict[str, Tally]:
     """The agreement on one dump."""
     site = site_of(path)
     tallies = {kind: Tally() for kind in KINDS}
-    for page in articles(path, site, allow_truncated=True):
+    blocks = plan_blocks([path], 16 << 20)
+    pages = chain.from_iterable(read_pages(each, site, Counter(), allow_truncated=True) for each in blocks)
+    for page in (each for each in pages if isinstance(each, Page) and not each.redirect):
         fast, slow = units_of(extract(page.text, site).paragraphs), units_of(oracle.extract(page.text, site))
         for kind in KINDS:
             tallies[kind].shared += (fast[kind] & slow[kind]).total()
