@@ -22,7 +22,7 @@ class Site:
     """A dump site: files by path; `cut` ends the first answer after that many bytes, in a chunk if it `is_chunked`."""
 
     def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
+        self.files = {"/x": CONTENT}
         self.cut: int | None = None
         self.is_chunked = False
         self.ranges: list[str | None] = []
@@ -56,10 +56,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             self.send_response(206 if wanted else 200)
             cut, site.cut = site.cut, None
             in_chunks = site.is_chunked and cut is not None
-            length = (
-                ("Transfer-Encoding", "chunked") if in_chunks else ("Content-Length", str(len(data) - start))
-            )
-            self.send_header(*length)
+            size = ("Content-Length", str(len(data) - start))
+            self.send_header(*(("Transfer-Encoding", "chunked") if in_chunks else size))
             self.send_header("ETag", site.version)
             self.end_headers()
             self.wfile.write(f"{len(data):x}\r\n".encode() * in_chunks)
@@ -79,7 +77,6 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_download_with_progress(site: Site, tmp_path: Path) -> None:
-    site.files["/x"] = CONTENT
     shown: list[tuple[int, int | None]] = []
     source = Source("x", site.url + "/x", len(CONTENT), hashlib.sha1(CONTENT).hexdigest())
     download.download(source, str(tmp_path / "x"), lambda done, total: shown.append((done, total)))
@@ -90,7 +87,6 @@ def test_download_with_progress(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path, is_chunked: bool) -> None:
-    site.files["/x"] = CONTENT
     site.cut, site.is_chunked = 2_000_000, is_chunked
     download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
     assert (tmp_path / "x").read_bytes() == CONTENT
@@ -107,7 +103,6 @@ def attempt(folder: Path, content: bytes, version: str = '"1"') -> None:
 
 
 def test_an_earlier_attempt_is_resumed(site: Site, tmp_path: Path) -> None:
-    site.files["/x"] = CONTENT
     attempt(tmp_path, CONTENT[:1000])
     download.download(Source("x", site.url + "/x", len(CONTENT)), str(tmp_path / "x"))
     assert site.ranges == ["bytes=1000-"]
@@ -115,17 +110,13 @@ def test_an_earlier_attempt_is_resumed(site: Site, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_an_attempt_at_another_version_is_not_continued(site: Site, tmp_path: Path) -> None:
-    site.files["/x"] = CONTENT
-    attempt(tmp_path, b"old" * 1000, version='"0"')
-    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
-    assert (tmp_path / "x").read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("part", [CONTENT, CONTENT + b"more"])
-def test_a_part_that_is_complete_or_too_long(site: Site, tmp_path: Path, part: bytes) -> None:
-    site.files["/x"] = CONTENT
-    attempt(tmp_path, part)
+@pytest.mark.parametrize(
+    ("part", "version"), [(b"old" * 1000, '"0"'), (CONTENT, '"1"'), (CONTENT + b"more", '"1"')]
+)
+def test_a_part_of_another_version_or_complete_or_too_long(
+    site: Site, tmp_path: Path, part: bytes, version: str
+) -> None:
+    attempt(tmp_path, part, version)
     download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
     assert (tmp_path / "x").read_bytes() == CONTENT
 
@@ -137,7 +128,6 @@ def test_a_part_that_is_complete_or_too_long(site: Site, tmp_path: Path, part: b
 def test_what_does_not_match_is_removed(
     site: Site, tmp_path: Path, size: int | None, sha1: str | None, message: str
 ) -> None:
-    site.files["/x"] = CONTENT
     with pytest.raises(ValueError, match=message):
         download.download(Source("x", site.url + "/x", size, sha1), str(tmp_path / "x"))
     assert list(tmp_path.iterdir()) == []
@@ -156,9 +146,8 @@ def status(wiki: str, date: str, state: str = "done") -> bytes:
 
 
 def test_a_wikis_name_becomes_its_newest_finished_dump(site: Site) -> None:
-    site.files["/simplewiki/"] = (
-        b'<a href="20260901/">x</a> <a href="20261101/">x</a> <a href="latest/">x</a>'
-    )
+    dates = ("20260901", "20261101", "latest")
+    site.files["/simplewiki/"] = "".join(f'<a href="{date}/">x</a> ' for date in dates).encode()
     site.files["/simplewiki/20261101/dumpstatus.json"] = status("simplewiki", "20261101", "in-progress")
     site.files["/simplewiki/20260901/dumpstatus.json"] = status("simplewiki", "20260901")
     sources = download.remote_sources("simplewiki", site.url)

@@ -39,6 +39,11 @@ def export(*pages: str) -> bytes:
     return (HEAD + "".join(pages) + "</mediawiki>\n").encode()
 
 
+def written(folder: Path, content: bytes, name: str = "dump.xml") -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
 def parse(xml: str, profile: str = "fixed") -> tuple[Page | Rejected | None, Counter[str]]:
     counts: Counter[str] = Counter()
     return dump.parse_page(xml.strip().encode(), SITE, counts, profile=profile), +counts
@@ -77,9 +82,7 @@ def packed(data: bytes, container: str) -> bytes:
 def test_containers_and_blocks_give_the_same_pages(
     tmp_path: Path, long_export: bytes, container: str, block_size: int
 ) -> None:
-    path = tmp_path / container
-    path.write_bytes(packed(long_export, container))
-    pages, counts = read_all(path, block_size)
+    pages, counts = read_all(written(tmp_path, packed(long_export, container), container), block_size)
     assert [page.page_id for page in pages] == [number for number in range(1, 301) if number % 97]
     assert counts == {"pages_read": 300, "pages:empty_text": 3, "revisions:superseded": 0}
 
@@ -114,9 +117,7 @@ def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long
     path, index = tmp_path / "dump.gz", str(tmp_path / "dump.gzi")
     path.write_bytes(whole[: len(whole) // 2])
     index_gzip(str(path), index)
-    with pytest.raises(
-        TruncatedDump, match=r"gzip stream ends in the middle, at byte \d+.*corpus\.allow_truncated=true"
-    ):
+    with pytest.raises(TruncatedDump, match=r"in the middle, at byte \d+.*corpus\.allow_truncated=true"):
         dump.check_end(str(path), index)
     counts: Counter[str] = Counter()
     blocks = containers.plan_blocks([str(path)], 20_000, {str(path): index})
@@ -143,11 +144,8 @@ def test_real_dump_against_the_library(shared: Path) -> None:
         ]
     for block_size in (100_000, 1 << 30):
         counts: Counter[str] = Counter()
-        pages = [
-            page
-            for block in containers.plan_blocks([str(path)], block_size)
-            for page in dump.read_pages(block, site, counts)
-        ]
+        blocks = containers.plan_blocks([str(path)], block_size)
+        pages = [page for block in blocks for page in dump.read_pages(block, site, counts)]
         assert [(page.page_id, page.text) for page in pages] == expected
         assert counts["pages_read"] == 206
 
@@ -175,7 +173,7 @@ SLICE = "<page><title>Fake</title><ns>0</ns><id>9</id></page>"
 
 
 @pytest.mark.parametrize(
-    "written",
+    "town",
     [
         PLAIN.replace("<page>", '<page xmlns="http://www.mediawiki.org/xml/export-0.11/">'),
         PLAIN.replace("<page>", "<page >"),
@@ -191,9 +189,8 @@ SLICE = "<page><title>Fake</title><ns>0</ns><id>9</id></page>"
         PLAIN.replace('<text xml:space="preserve">', "<text\n xml:space='preserve' >"),
     ],
 )
-def test_pages_of_other_programs_are_read(tmp_path: Path, written: str) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(page_xml(1, "First."), written, page_xml(3, "Third.")))
+def test_pages_of_other_programs_are_read(tmp_path: Path, town: str) -> None:
+    path = written(tmp_path, export(page_xml(1, "First."), town, page_xml(3, "Third.")))
     pages, counts = read_all(path, 4096)
     found = [(page.page_id, page.title.strip(), page.text) for page in pages if isinstance(page, Page)]
     assert found == [(1, "Page 1", "First."), (2, "Town", "It is a [[town]]."), (3, "Page 3", "Third.")]
@@ -204,14 +201,12 @@ def test_pages_inside_cdata_are_text(tmp_path: Path) -> None:
     text = f"Write <page>, </page> or {SLICE}\n</mediawiki>\n" * 60
     pages = "".join(page_xml(number, f"<![CDATA[{text}]]>") for number in range(1, 30))
     for container in ("xml", "bz2", "gz", "indexed"):
-        path = tmp_path / container
-        path.write_bytes(packed(export(pages), container))
+        path = written(tmp_path, packed(export(pages), container), container)
         for block_size in (4096, 10**9):
             found, counts = read_all(path, block_size)
-            assert [(page.page_id, getattr(page, "text", "")) for page in found] == [
-                (number, text) for number in range(1, 30)
-            ]
-            assert counts["pages_read"] == 29
+            texts = {page.page_id: getattr(page, "text", "") for page in found}
+            assert texts == dict.fromkeys(range(1, 30), text)
+            assert counts["pages_read"] == len(found) == 29
 
 
 def test_cdata_far_behind_the_beginning_is_an_error_and_can_be_read(
@@ -219,21 +214,16 @@ def test_cdata_far_behind_the_beginning_is_an_error_and_can_be_read(
 ) -> None:
     monkeypatch.setattr(containers, "_HEAD_BYTES", 2000)
     monkeypatch.setattr(containers, "_CHUNK", 1000)
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(*map(page_xml, range(1, 40)), page_xml(40, f"<![CDATA[{SLICE}]]>")))
+    path = written(tmp_path, export(*map(page_xml, range(1, 40)), page_xml(40, f"<![CDATA[{SLICE}]]>")))
     size = path.stat().st_size
-    with pytest.raises(
-        ValueError, match=rf"dump.xml: has a comment or a CDATA.*corpus.block_size={size} to read"
-    ):
+    with pytest.raises(ValueError, match=rf"dump.xml: has .* a CDATA.*corpus.block_size={size} "):
         read_all(path, 4096)
     assert len(read_all(path, size)[0]) == 40
 
 
 def test_an_export_that_ends_inside_cdata_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(page_xml(1, "<![CDATA[a")))
     with pytest.raises(TruncatedDump, match="ends in the middle of a page"):
-        read_all(path, 4096)
+        read_all(written(tmp_path, export(page_xml(1, "<![CDATA[a"))), 4096)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +232,7 @@ def test_an_export_that_ends_inside_cdata_is_cut(tmp_path: Path) -> None:
         ("<mediawiki xml:lang='de'>", "de"),
         ('<mediawiki version = "0.11"\n xml:lang = "pt-br" >', "pt-br"),
         ('<?xml version="1.0"?><!DOCTYPE mediawiki><mediawiki xml:lang="tt">', "tt"),
-        (
-            '<?xml version="1.0"?>\n<!DOCTYPE mediawiki [ <!ELEMENT page ANY> ]>\n<mediawiki xml:lang="tt">',
-            "tt",
-        ),
+        ('<?xml?>\n<!DOCTYPE mediawiki [ <!ELEMENT page ANY> ]>\n<mediawiki xml:lang="tt">', "tt"),
         ('<mediawiki note="a > b" xml:lang="ja">', "ja"),
     ],
 )
@@ -264,21 +251,6 @@ def test_heads_of_other_programs_are_read(tmp_path: Path, head: str, language: s
     assert (site.language, site.namespaces) == (language, ((10, "Modèle"),))
     dump.check_end(str(path))
     assert len(read_all(path, 4096)[0]) == 1
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b'<?xml version="1.0"?><ns0:mediawiki xmlns:ns0="x"><ns0:page></ns0:page></ns0:mediawiki>',
-        b'<?xml version="1.0" encoding="ISO-8859-1"?><mediawiki><page></page></mediawiki>',
-        b"<?xml version='1.0' encoding='utf-16'?><mediawiki><page></page></mediawiki>",
-    ],
-)
-def test_other_encodings_and_prefixes_are_errors(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"dump.xml: .*; wanted (a MediaWiki export, its elements|UTF-8)"):
-        dump.read_site_info(str(path))
 
 
 # Pages
@@ -353,8 +325,7 @@ def test_namespace_by_prefix_in_the_papers_profile() -> None:
 def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "MAX_PAGE_BYTES", 100_000)
     monkeypatch.setattr(containers, "_CHUNK", 10_000)
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))
+    path = written(tmp_path, export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))
     pages, _ = read_all(path, 1 << 20)
     assert [type(page).__name__ for page in pages] == ["Page", "Rejected", "Page"]
     assert pages[1] == Rejected(2, "Page 2", "page_too_large")
@@ -371,7 +342,7 @@ def test_too_long_a_text_hurts_its_page_alone(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
-    for piece in (
+    pieces = (
         "<siteinfo>",
         "<mediawiki ",
         "<!--",
@@ -379,9 +350,9 @@ def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
         "<![CDATA[",
         "<!DOCTYPE a [",
         "<page",
-    ):
-        path = tmp_path / "dump.xml"
-        path.write_text(f"<mediawiki>{piece * 100_000}")
+    )
+    for piece in pieces:
+        path = written(tmp_path, f"<mediawiki>{piece * 100_000}".encode())
         begin = time.process_time()
         with pytest.raises(ValueError, match=r"dump\.xml: (its <siteinfo> is broken|no <page> in its first)"):
             dump.read_site_info(str(path))
@@ -400,11 +371,25 @@ def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
         (b"PK\x03\x04 a zip file", "wanted a MediaWiki export"),
         (b"<?xml version='1.0'?><rss></rss>", "no <mediawiki> element"),
         (export(), "no <page>"),
+        # Other encodings and prefixes, and a head that cannot be read.
+        (
+            b'<?xml?><a:mediawiki xmlns:a="x"><a:page></a:page></a:mediawiki>',
+            "wanted a MediaWiki export, its el",
+        ),
+        (b'<?xml version="1.0" encoding="ISO-8859-1"?><mediawiki><page></page></mediawiki>', "wanted UTF-8"),
+        (b"<?xml version='1.0' encoding='utf-16'?><mediawiki><page></page></mediawiki>", "wanted UTF-8"),
+        (
+            b"<mediawiki><siteinfo><dbname>x & y</dbname></siteinfo><page></page></mediawiki>",
+            "siteinfo> is broken",
+        ),
+        (
+            b'<mediawiki><siteinfo><namespace key="a"/></siteinfo><page></page></mediawiki>',
+            "siteinfo> is broken",
+        ),
     ],
 )
 def test_what_is_no_dump_is_named(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "dump.xml.bz2"
-    path.write_bytes(content)
+    path = written(tmp_path, content, "dump.xml.bz2")
     with pytest.raises(ValueError, match=message) as error:
         dump.read_site_info(str(path))
     assert str(path) in str(error.value)
@@ -422,8 +407,7 @@ def test_a_cut_dump_is_an_error_or_counted(
     tmp_path: Path, long_export: bytes, container: str, share: float
 ) -> None:
     data = packed(long_export, container)
-    path = tmp_path / "dump"
-    path.write_bytes(data[: int(len(data) * share)])
+    path = written(tmp_path, data[: int(len(data) * share)])
     with pytest.raises(TruncatedDump, match="allow_truncated") as error:
         read_all(path, 50_000)
     assert str(path) in str(error.value)
@@ -440,19 +424,16 @@ def test_damage_inside_is_an_error_even_when_cuts_are_allowed(tmp_path: Path, lo
     for container in ("bz2", "gz"):
         data = bytearray(packed(long_export, container))
         data[len(data) // 2] ^= 16
-        path = tmp_path / container
-        path.write_bytes(data)
         with pytest.raises(ValueError, match="damaged"):
-            read_all(path, 50_000, allow_truncated=True)
+            read_all(written(tmp_path, data, container), 50_000, allow_truncated=True)
 
 
 @pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
 def test_blanks_and_padding_behind_the_end_do_no_harm(
     tmp_path: Path, long_export: bytes, container: str
 ) -> None:
-    path = tmp_path / "dump"
     data = packed(long_export + b"\n" * 10_000, container)
-    path.write_bytes(data + (b"\0" * 512 if container == "gz" else b""))
+    path = written(tmp_path, data + (b"\0" * 512 if container == "gz" else b""))
     dump.check_end(str(path))
     assert len(read_all(path, 50_000)[0]) == 297
 
@@ -468,9 +449,8 @@ def test_garbage_behind_bzip2_streams_is_told_and_costs_no_page(
     allow_truncated: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    path = tmp_path / "dump"
     data = packed(long_export, container)
-    path.write_bytes(data + garbage)
+    path = written(tmp_path, data + garbage)
     dump.check_end(str(path))
     assert (
         f"{path}: {len(garbage)} bytes behind the end of its bzip2 data, at byte {len(data)}" in caplog.text
@@ -484,8 +464,7 @@ def test_garbage_behind_bzip2_streams_is_told_and_costs_no_page(
     ("element", "name"), [("<sitename>Gull &amp; Tern</sitename>", "Gull & Tern"), ("", "")]
 )
 def test_the_name_of_the_site_is_kept(tmp_path: Path, element: str, name: str) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_bytes(export(page_xml(1)).replace(b"<dbname>", f"{element}<dbname>".encode(), 1))
+    path = written(tmp_path, export(page_xml(1)).replace(b"<dbname>", f"{element}<dbname>".encode(), 1))
     site = dump.read_site_info(str(path))
     assert site.name == name
     assert SiteInfo.from_dict(site.to_dict()) == site
@@ -501,18 +480,7 @@ COMMENTS = [
 @pytest.mark.parametrize("comment", COMMENTS)
 @pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
 def test_comments_before_the_root_element_are_read_over(tmp_path: Path, container: str, comment: str) -> None:
-    path = tmp_path / "dump"
-    path.write_bytes(packed(comment.encode() + export(page_xml(1), page_xml(2)), container))
+    path = written(tmp_path, packed(comment.encode() + export(page_xml(1), page_xml(2)), container))
     assert dump.read_site_info(str(path)).dbname == "enwiki"
     dump.check_end(str(path))
     assert [page.page_id for page in read_all(path, 10**9)[0]] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    "siteinfo", ["<siteinfo><dbname>x & y</dbname></siteinfo>", '<siteinfo><namespace key="a"/></siteinfo>']
-)
-def test_broken_siteinfo_is_named(tmp_path: Path, siteinfo: str) -> None:
-    path = tmp_path / "dump.xml"
-    path.write_text(f"<mediawiki>{siteinfo}<page></page></mediawiki>")
-    with pytest.raises(ValueError, match=r"dump\.xml: its <siteinfo> is broken"):
-        dump.read_site_info(str(path))

@@ -22,10 +22,7 @@ DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
         (["--runner=DaskRunner", ADDRESS], [DASK, ADDRESS, "--dask_partition_size=1"]),
         ([DASK, ADDRESS], [DASK, ADDRESS, "--dask_partition_size=1"]),
         (["--runner=DaskRunner", ADDRESS, "--dask_npartitions=7"], [DASK, ADDRESS, "--dask_npartitions=7"]),
-        (
-            ["--runner=DaskRunner", ADDRESS, "--dask_partition_size=5"],
-            [DASK, ADDRESS, "--dask_partition_size=5"],
-        ),
+        ([DASK, ADDRESS, "--dask_partition_size=5"], [DASK, ADDRESS, "--dask_partition_size=5"]),
         (["--runner=DirectRunner", "--x=1"], ["--runner=DirectRunner", "--x=1"]),
     ],
 )
@@ -101,7 +98,5 @@ def test_the_name_of_beams_threads_is_what_we_expect(monkeypatch: pytest.MonkeyP
 
     for handler in (Renamed, None):
         monkeypatch.setattr(beam.worker_handlers, "SubprocessSdkWorkerHandler", handler)
-        with pytest.raises(
-            ValueError, match=r"apache-beam 2\.\d+.*: its workers' threads are not named run_worker"
-        ):
+        with pytest.raises(ValueError, match=r"apache-beam 2\.\d+.*: its workers' threads"):
             beam.check_worker_thread()

@@ -1,6 +1,7 @@
 """How many pages a stage may lose before it fails, and what it says then."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -33,9 +34,7 @@ def test_few_lost_pages_stop_nothing(lost: int, total: int, limit: float) -> Non
     [(1, 1, 0.001), (1, 2, 0.001), (1, 3, 0.0), (5, 10, 0.001), (10, 39, 0.001), (11, 10**6, 0.0)],
 )
 def test_many_lost_pages_stop_a_stage_however_small_the_dump(lost: int, total: int, limit: float) -> None:
-    with pytest.raises(
-        ValueError, match=rf"{lost} of {total:,} pages .* dropped \({lost} broken_xml\), more than"
-    ):
+    with pytest.raises(ValueError, match=rf"{lost} of {total:,} pages .*\({lost} broken_xml\)"):
         check_pages({"broken_xml": lost}, total, limit)
 
 
@@ -54,20 +53,11 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
         drops = {"pages:other_namespace": 2, "rejected:no_title": 1, "rejected:broken_xml": 2}
         return {0: storage.Result((), rows, drops, {"pages_read": 6})}
 
+    dump = str(DATA / "wiki-40.xml")
+    options: Any = {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
     message = (
         "no article among its 6 pages (2 in other namespaces, 2 rejected as broken_xml, 1 redirects, 1 rejected as "
         "no_title); wanted a dump of articles"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        extract_pages.build(
-            run,
-            [str(DATA / "wiki-40.xml")],
-            {},
-            1 << 20,
-            "",
-            site=read_site_info(str(DATA / "wiki-40.xml")).to_dict(),
-            profile="fixed",
-            allow_truncated=False,
-            max_rejected=limit,
-            dump="dump.xml",
-        )
+        extract_pages.build(run, [dump], {}, 1 << 20, "", **options, max_rejected=limit, dump="dump.xml")

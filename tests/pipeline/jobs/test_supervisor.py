@@ -39,15 +39,8 @@ def dump(shared: Path) -> Path:
 def extract(
     dump: Path, folder: Path, processes: int = 1, *, job: type[PageExtractor] = PageExtractor, **options: Any
 ) -> dict[int, storage.Result]:
-    return run_blocks(
-        job,
-        plan_blocks([str(dump)], 200_000),
-        str(folder),
-        "key",
-        arguments_for(dump),
-        processes=processes,
-        **options,
-    )
+    blocks, options = plan_blocks([str(dump)], 200_000), {"processes": processes, **options}
+    return run_blocks(job, blocks, str(folder), "key", arguments_for(dump), **options)
 
 
 @pytest.fixture(scope="module")
@@ -164,21 +157,14 @@ def assert_rejected_alone(
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_page_that_kills_its_worker_is_rejected_alone(
-    dump: Path, tmp_path: Path, killers: None, unbroken: dict[int, storage.Result], processes: int
+@pytest.mark.parametrize(("job", "reason"), [(KilledExtractor, "worker_died"), (StuckExtractor, "too_slow")])
+@pytest.mark.usefixtures("killers")
+def test_a_page_that_kills_its_worker_or_has_no_end_is_rejected_alone(
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result], job: Any, reason: str, processes: int
 ) -> None:
     folder = tmp_path / "stage"
-    records = extract(dump, folder, processes, job=KilledExtractor)
-    assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder)
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_page_without_end_is_rejected_alone(
-    dump: Path, tmp_path: Path, killers: None, unbroken: dict[int, storage.Result], processes: int
-) -> None:
-    folder = tmp_path / "stage"
-    records = extract(dump, folder, processes, job=StuckExtractor)
-    assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder, "too_slow")
+    records = extract(dump, folder, processes, job=job)
+    assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder, reason)
 
 
 def test_a_killed_job_leaves_no_page_without_end_behind(dump: Path, tmp_path: Path, killers: None) -> None:

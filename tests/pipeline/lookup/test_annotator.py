@@ -1,6 +1,5 @@
 """Entities found in texts, against brute force on real articles and on small vocabularies."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,10 +117,8 @@ def test_names_are_found_however_they_are_spelled(
 ) -> None:
     annotator = Annotator.open(tmp_path / "mentions")
     composed, places = compose_in_place(text)
-    found = [
-        replace(each, start=places[each.start], end=places[each.end])
-        for each in annotator.annotate(composed, page)
-    ]
+    annotations = annotator.annotate(composed, page)
+    found = [replace(each, start=places[each.start], end=places[each.end]) for each in annotations]
     assert annotator.annotate(text, page) == found
     assert found or page
 
@@ -207,22 +204,14 @@ def test_texts_of_unknown_pages_are_annotated_by_commonness(tmp_path: Path, tabl
 def test_weights_of_another_table_are_refused(tmp_path: Path, table: Table) -> None:
     mentions, weights = tmp_path / "mentions", tmp_path / "weights"
     weights.mkdir()
-    for name, right, wrong, message in (
-        (
-            "config.json",
-            {"entities_sha256": table.vocab.digest()},
-            {"entities_sha256": "ab" * 32},
-            "fine-tuned with",
-        ),
-        (
-            "manifest.json",
-            {"inputs": {"BuildSequences": "", "BuildMentionTable": file_sha256(f"{mentions}/manifest.json")}},
-            {"inputs": {"BuildSequences": "", "BuildMentionTable": "ab" * 32}},
-            "not the mention table beside which",
-        ),
+    vocabulary, manifest = table.vocab.digest(), file_sha256(f"{mentions}/manifest.json")
+    inputs = '{"inputs": {"BuildSequences": "", "BuildMentionTable": "SUM"}}'
+    for name, text, right, message in (
+        ("config.json", '{"entities_sha256": "SUM"}', vocabulary, "fine-tuned with"),
+        ("manifest.json", inputs, manifest, "not the mention table beside which"),
     ):
-        (weights / name).write_text(json.dumps(wrong))
+        (weights / name).write_text(text.replace("SUM", "ab" * 32))
         with pytest.raises(ValueError, match=message):
             open_annotator(mentions, weights)
-        (weights / name).write_text(json.dumps(right))
+        (weights / name).write_text(text.replace("SUM", right))
         assert open_annotator(mentions, weights)("Ann", None)

@@ -136,9 +136,7 @@ def test_another_stages_folder_has_no_contexts(pages: Pages, tmp_path: Path) -> 
         ContextTable(str(tmp_path))
     write_contexts(tmp_path, pages)
     (tmp_path / "contexts.arrow").write_bytes(b"")
-    with pytest.raises(
-        ValueError, match=r"contexts\.arrow: 0 bytes, but the manifest says .*run BuildContexts"
-    ):
+    with pytest.raises(ValueError, match=r"contexts\.arrow: 0 bytes, .*run BuildContexts"):
         ContextTable(str(tmp_path))
 
 
@@ -146,9 +144,8 @@ def test_coherence_is_of_the_titles_that_the_table_has(tmp_path: Path) -> None:
     """By their names, wherever they stand; a title without a row is near to none."""
     vectors = {"A": (1.0,), "B": (1.0, 1.0), "C": (0.0, 2.0)}
     table = write_context_table(tmp_path, {title: {} for title in vectors}, vectors=vectors)
-    found = table.coherence(
-        ["x", "y", "x"], [["C", "none", "A"], ["B"], ["A"]], [[0.5, 0.5, 0.0], [1.0], [1.0]]
-    )
+    titles, weights = [["C", "none", "A"], ["B"], ["A"]], [[0.5, 0.5, 0.0], [1.0], [1.0]]
+    found = table.coherence(["x", "y", "x"], titles, weights)
     assert [*map(len, found)] == [3, 1, 1]
     near = 0.5**0.5
     assert np.concatenate(found).tolist() == pytest.approx([near, 0.0, near, near, near])

@@ -95,9 +95,8 @@ def labels(
 
 
 def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path) -> None:
-    table = labels(
-        tmp_path, tokenizer, [[("Paris", 5), ("Oslo", 1)], [("Éire", 6)]], [], [[("Paris", 3), ("Paris", 1)]]
-    )
+    first, last = [[("Paris", 5), ("Oslo", 1)], [("Éire", 6)]], [[("Paris", 3), ("Paris", 1)]]
+    table = labels(tmp_path, tokenizer, first, [], last)
     # Six links of Paris end at 3, four at 5, and five outside the vocabulary.
     assert table["commonest"].to_pylist() == [[3, -1], [6], [3, 3]]
     assert table["commonest_known"].to_pylist() == [[3, -1], [6], [3, 3]]
@@ -138,9 +137,8 @@ def test_of_equals_the_first_in_the_table_wins(tmp_path: Path, tokenizer: Path) 
 
 def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path) -> None:
     rows = [("eire", 6, "Ireland", 2, 2, 2)]
-    assert labels(tmp_path, tokenizer, [[("Éire", 6)]], profile="paper", rows=rows)[
-        "commonest"
-    ].to_pylist() == [[6]]
+    table = labels(tmp_path, tokenizer, [[("Éire", 6)]], profile="paper", rows=rows)
+    assert table["commonest"].to_pylist() == [[6]]
 
 
 def test_texts_without_case_stand_for_all_names_that_become_them(tmp_path: Path) -> None:

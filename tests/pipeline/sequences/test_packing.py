@@ -1,6 +1,7 @@
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.mediawiki.titles import redirect_target
 from pipeline.sequences.packing import Limits, Sequence, build_page
 from pipeline.sequences.tokenizer import WordPiece, WordTokenizer
-from pipeline.sequences.tokenizer_files import Normalizer
+from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS, Normalizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Link, Paragraph
@@ -49,20 +50,14 @@ PLACES = paragraph(TEXT, ("Port Sorrel", "Port Sorrel"), ("Gull Bay", "Gull Bay"
 
 def build(
     tokenizer: WordTokenizer,
-    *paragraphs: Paragraph,
+    *page: Paragraph,
+    language: str = "en",
     profile: str = "fixed",
     title: str = "Here",
     **limits: int,
 ) -> tuple[list[Sequence], Counter[str], Counter[str]]:
-    return build_page(
-        paragraphs,
-        language="en",
-        tokenizer=tokenizer,
-        entity_id=TITLES.get,
-        limits=Limits(**limits),
-        profile=profile,
-        title=title,
-    )
+    options: Any = {"language": language, "profile": profile, "title": title, "limits": Limits(**limits)}
+    return build_page(page, tokenizer=tokenizer, entity_id=TITLES.get, **options)
 
 
 def mentions(sequence: Sequence, tokenizer: WordTokenizer) -> list[tuple[str, int]]:
@@ -84,16 +79,8 @@ def test_links_become_annotations(tokenizer: WordTokenizer) -> None:
 
 
 def test_words_of_bert_are_annotated_alike() -> None:
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *sorted({*TEXT.lower().replace(".", " .").split(), "##s"}),
-    ]
-    words.remove("birds")
-    vocab = {word: number for number, word in enumerate([*words, "bird"])}
+    words = sorted({*TEXT.lower().replace(".", " .").split(), "##s", "bird"} - {"birds"})
+    vocab = {word: number for number, word in enumerate([*BERT_SPECIAL_TOKENS, *words])}
     tokenizer = WordPiece(vocab, Normalizer())
     [sequence], drops, _ = build(tokenizer, PLACES)
     assert mentions(sequence, tokenizer) == [("port sorrel", 3), ("gull bay", 4), ("tern rock", 5)]
@@ -152,14 +139,8 @@ def test_texts_without_sentences_fit_where_every_byte_is_a_token(
     """Nothing is dropped for its length at the default limits, so that no share stops the run."""
     train_tokenizer([TEXT], tmp_path, 262)
     link = Link(0, 7, "Port Sorrel")
-    _, drops, facts = build_page(
-        [Paragraph("", (text * count).strip(), (link,)) for count in (1, 2, 5, 40)],
-        language=language,
-        tokenizer=WordTokenizer.load(tmp_path),
-        entity_id=TITLES.get,
-        limits=Limits(),
-        profile="fixed",
-    )
+    page = [Paragraph("", (text * count).strip(), (link,)) for count in (1, 2, 5, 40)]
+    _, drops, facts = build(WordTokenizer.load(tmp_path), *page, language=language)
     assert facts["sentences_read"] >= 10
     assert not drops["sentences:too_short"] + drops["sentences:too_long"] + drops["links:crosses_sentence"]
 
@@ -194,17 +175,16 @@ def test_mentions_without_tokens_are_counted(tokenizer: WordTokenizer) -> None:
     assert +drops == {"links:empty_after_tokenising": 1}
 
 
-def test_positions_have_sixteen_bits() -> None:
+def test_limits_that_cannot_be_are_refused() -> None:
+    """Positions have 16 bits."""
     Limits(max_words=32769)
-    with pytest.raises(ValueError, match="max_words: found 32770, wanted at most 32769"):
-        Limits(max_words=32770)
-
-
-def test_bad_limits_are_refused() -> None:
-    with pytest.raises(ValueError, match="max_words: found 2, wanted at least 3"):
-        Limits(max_words=2)
-    with pytest.raises(ValueError, match="max_entities: found 0"):
-        Limits(max_entities=0)
+    for limits, message in (
+        ({"max_words": 32770}, "max_words: found 32770, wanted at most 32769"),
+        ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
+        ({"max_entities": 0}, "max_entities: found 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Limits(**limits)
 
 
 # Against the oracle
@@ -229,9 +209,8 @@ PARTS = st.sampled_from(
 
 @st.composite
 def paragraphs(draw: st.DrawFn) -> Paragraph:
-    parts = draw(
-        st.lists(st.tuples(PARTS, st.booleans(), st.sampled_from([*TITLES, "Nowhere"])), max_size=30)
-    )
+    part = st.tuples(PARTS, st.booleans(), st.sampled_from([*TITLES, "Nowhere"]))
+    parts = draw(st.lists(part, max_size=30))
     text, links = "", []
     for part, linked, target in parts:
         if linked and part.strip():
@@ -276,10 +255,7 @@ def test_real_pages_agree_with_the_plain_rules(shared: Path, dump: str, language
     pages = ([*extract(text, site).paragraphs] for site, text in texts if not redirect_target(text, site))
     total = 0
     for page in [next(pages) for _ in range(count)]:
-        sequences, drops, facts = build_page(
-            page, language=language, tokenizer=roberta, entity_id=TITLES.get, limits=limits, profile="fixed",
-            title="Gull Bay",
-        )  # fmt: skip
+        sequences, drops, facts = build(roberta, *page, language=language, title="Gull Bay")
         assert (sequences, +drops) == by_oracle(page, language, plain_roberta, limits, "fixed")
         assert facts["words"] == sum(len(sequence.word_ids) for sequence in sequences)
         anchors = iter(one.text[link.start : link.end] for one in page for link in one.links)

@@ -34,14 +34,7 @@ def test_rows_come_back(tmp_path: Path) -> None:
     assert write(tmp_path / "a.arrow", rows(count)) == count
     table = open_arrow(tmp_path / "a.arrow")
     assert table.schema == schemas.sequences(50265).schema
-    back = [
-        (
-            row["page_id"],
-            Sequence(row["word_ids"], row["entity_ids"], row["entity_starts"], row["entity_ends"]),
-        )
-        for row in table.to_pylist()
-    ]
-    assert back == rows(count)
+    assert [(row.pop("page_id"), Sequence(**row)) for row in table.to_pylist()] == rows(count)
     with pa.memory_map(str(tmp_path / "a.arrow")) as source:
         assert [batch.num_rows for batch in pa.ipc.open_stream(source)] == [1024, 1024, 3]
 
@@ -75,12 +68,9 @@ def test_words_of_titles(shared: Path, tmp_path: Path) -> None:
     rows = table.to_pylist()
     assert [row["title"] for row in rows] == titles
     assert [row["title_word_ids"] + row["name_word_ids"] for row in rows[:3]] == [[]] * 3
-    assert [roberta.decode(row["title_word_ids"]) for row in rows[3:]] == [
-        f" {title}" for title in titles[3:]
-    ]
-    assert [roberta.decode(row["name_word_ids"]) for row in rows[3:]] == [
-        f" {name_of(each)}" for each in titles[3:]
-    ]
+    for row, title in zip(rows[3:], titles[3:], strict=True):
+        assert roberta.decode(row["title_word_ids"]) == f" {title}"
+        assert roberta.decode(row["name_word_ids"]) == f" {name_of(title)}"
     assert roberta.mask_id not in rows[-1]["title_word_ids"], "a title is text, whatever it looks like"
 
 
@@ -150,9 +140,8 @@ def test_pages_held_out_at_one_share_are_so_at_larger_ones(page_id: int, one: fl
 
 def test_the_share_of_pages_that_is_held_out() -> None:
     """Of 100,000 pages, one in a hundred: 1,000, give or take four standard deviations."""
-    assert (
-        abs(sum(is_held_out(page_id, 0.01) for page_id in range(100_000)) - 1000) < 4 * (1000 * 0.99) ** 0.5
-    )
+    count = sum(is_held_out(page_id, 0.01) for page_id in range(100_000))
+    assert abs(count - 1000) < 4 * (1000 * 0.99) ** 0.5
 
 
 Rows = tuple[list[int], list[tuple[int, int, int]]]

@@ -21,16 +21,12 @@ from tests.support import ROOT
 EXAMPLES = ROOT / "examples"
 TEXT = (EXAMPLES / "ner" / "train.txt").read_text(encoding="utf-8")
 NORMALIZERS = [Normalizer(*values) for values in product((True, False), (None, True, False), (True, False))]
+WORDS = ["word", "Élan", "ı", "İ", "ẞ", "Σς", "'s", "...", "日本", "e\u0301", "##s", "[MASK]", "[UNK]"]
+RARE = ["\0", "\ufffd", "\u200b", "\u200d", "\u202f", "\u1680", "x" * 120, "ſ", "ﬁ", "한국", "\u0345"]
 PIECES = st.one_of(
-    st.sampled_from(
-        ["word", "Élan", "ı", "İ", "ẞ", "Σς", "'s", "...", "日本", "e\u0301", "##s", "[MASK]", "[UNK]"]
-    ),
-    st.sampled_from(
-        [" ", "  ", "\n", "\t", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u2028", "\u3000", "\xad"]
-    ),
-    st.sampled_from(
-        ["\0", "\ufffd", "\u200b", "\u200d", "\u202f", "\u1680", "x" * 120, "ſ", "ﬁ", "한국", "\u0345"]
-    ),
+    st.sampled_from(WORDS),
+    st.sampled_from([*" \n\t\r\x0b\x0c\x1c\x85\xa0\u2028\u3000\xad", "  "]),
+    st.sampled_from(RARE),
     st.sampled_from(TEXT.split()),
     st.characters(exclude_categories=["Cs"]),
 )
@@ -140,10 +136,8 @@ def test_every_layout_is_read_and_copied(
         reference = type(theirs(vocab)).from_pretrained(folder / "copy")
         assert reference(text, add_special_tokens=False)["input_ids"] == wanted
         copies.add(tuple(path.read_bytes() for path in sorted((folder / "copy").iterdir())))
-        assert sorted(path.name for path in (folder / "copy").iterdir()) == [
-            "tokenizer_config.json",
-            "vocab.txt",
-        ]
+        names = {path.name for path in (folder / "copy").iterdir()}
+        assert names == {"tokenizer_config.json", "vocab.txt"}
     assert len(copies) == 1
 
 
@@ -152,9 +146,7 @@ def test_a_vocabulary_alone_is_uncased_and_special_tokens_may_have_other_names(
 ) -> None:
     names = dict(zip(BERT_SPECIAL_TOKENS, ("<c>", "<p>", "<s>", "<u>", "<m>"), strict=True))
     (tmp_path / "vocab.txt").write_text("".join(f"{names.get(token, token)}\r\n" for token in vocab))
-    with pytest.raises(
-        ValueError, match=r"vocab.txt: the vocabulary has no \[CLS\], .*; use a tokenizer in BERT's"
-    ):
+    with pytest.raises(ValueError, match=r"vocab.txt: the vocabulary has no \[CLS\], .*BERT's"):
         WordTokenizer.load(tmp_path)
     keys = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     config = dict(zip(keys, names.values(), strict=True))
@@ -169,17 +161,12 @@ def test_a_vocabulary_alone_is_uncased_and_special_tokens_may_have_other_names(
 
 def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
+    of_nfc = {"model": {"type": "WordPiece", "vocab": vocab}, "normalizer": {"type": "NFC"}}
     for text, message in (
         ("{", r"tokenizer.json: no JSON"),
         ("[]", r"tokenizer.json: found no JSON object"),
-        (
-            '{"model": {"type": "Unigram"}}',
-            r"tokenizer.json: its model is 'Unigram'; wanted WordPiece, or RoBERTa's",
-        ),
-        (
-            json.dumps({"model": {"type": "WordPiece", "vocab": vocab}, "normalizer": {"type": "NFC"}}),
-            r"tokenizer.json: its normalizer is 'NFC'; wanted BertNormalizer",
-        ),
+        ('{"model": {"type": "Unigram"}}', r"tokenizer.json: its model is 'Unigram'; wanted WordPiece"),
+        (json.dumps(of_nfc), r"tokenizer.json: its normalizer is 'NFC'; wanted BertNormalizer"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -187,14 +174,10 @@ def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
     broken = {**vocab, "a\rb": len(vocab)}
     path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": broken}}))
     assert WordTokenizer.load(tmp_path).vocab_size == len(broken)
-    with pytest.raises(
-        ValueError, match=r"tokenizer.json: found the token 'a\\rb'; wanted tokens without line breaks"
-    ):
+    with pytest.raises(ValueError, match=r"tokenizer.json: found the token 'a\\rb'; wanted"):
         copy_tokenizer(tmp_path, tmp_path / "copy")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "yes"}')
-    with pytest.raises(
-        ValueError, match=r"tokenizer_config.json: do_lower_case is 'yes'; wanted true, false or null"
-    ):
+    with pytest.raises(ValueError, match=r"tokenizer_config.json: do_lower_case is 'yes'; wanted"):
         WordTokenizer.load(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     path.unlink()
@@ -205,9 +188,7 @@ def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
 
 def test_gaps_and_shared_ids_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
     path, size = tmp_path / "tokenizer.json", len(vocab)
-    wanted = (
-        r"; wanted the ids 0, 1, 2, \.\.\., each once; take the file that came with the model, unchanged$"
-    )
+    wanted = r"; wanted the ids 0, 1, 2, \.\.\., each once; take the file that came with the model"
     for more, message in (
         ({"more": size + 7}, rf"of {size + 1} tokens none has the id {size}, the largest id is {size + 7}"),
         ({"more": -1}, rf"of {size + 1} tokens none has the id {size}, the largest id is {size - 1}"),
@@ -219,9 +200,7 @@ def test_gaps_and_shared_ids_are_refused(vocab: dict[str, int], tmp_path: Path) 
     path.unlink()
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in [*vocab, "[UNK]"]))
     first = vocab["[UNK]"] + 1
-    with pytest.raises(
-        ValueError, match=rf"vocab\.txt: lines {first} and {size + 1} are both '\[UNK\]'; wanted"
-    ):
+    with pytest.raises(ValueError, match=rf"vocab\.txt: lines {first} and {size + 1} are both '\[UNK"):
         WordTokenizer.load(tmp_path)
 
 
@@ -233,10 +212,8 @@ def test_the_real_vocabulary(shared: Path) -> None:
     ours, reference = WordTokenizer.load(folder), theirs({}).from_pretrained(folder)
     reference.backend_tokenizer.no_truncation()
     reference.backend_tokenizer.no_padding()
-    articles = json.loads((shared / "data/squad/squad1.1-mixed20-dev.json").read_text(encoding="utf-8"))[
-        "data"
-    ]
-    texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"][:5]]
+    squad = json.loads((shared / "data/squad/squad1.1-mixed20-dev.json").read_text(encoding="utf-8"))
+    texts = [paragraph["context"] for article in squad["data"] for paragraph in article["paragraphs"][:5]]
     wanted = reference(texts, add_special_tokens=False, return_offsets_mapping=True)
     assert ours.encode(texts, [False] * len(texts)) == wanted["input_ids"]
     assert [ours.encode_with_offsets(text)[1] for text in texts] == wanted["offset_mapping"]

@@ -275,9 +275,8 @@ def test_parquet_bytes_do_not_depend_on_how_rows_come(
     file = pq.ParquetFile(folder / "portions.parquet")
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
-    assert [row["number"] for row in storage.read_rows(str(folder / "portions.parquet"))] == list(
-        range(sum(portions))
-    )
+    rows_read = storage.read_rows(str(folder / "portions.parquet"))
+    assert [row["number"] for row in rows_read] == list(range(sum(portions)))
     assert (folder / "portions.parquet").read_bytes() == (folder / "at-once.parquet").read_bytes()
 
 
@@ -289,9 +288,8 @@ def test_corrupt_parquet_is_named(tmp_path: Path) -> None:
 
 
 def test_canonical_json_does_not_know_the_order() -> None:
-    assert (
-        storage.canonical_json({"b": [{"d": 1, "c": "é"}], "a": None}) == '{"a":null,"b":[{"c":"é","d":1}]}'
-    )
+    value = {"b": [{"d": 1, "c": "é"}], "a": None}
+    assert storage.canonical_json(value) == '{"a":null,"b":[{"c":"é","d":1}]}'
 
 
 def test_unwritable_folder_is_named(tmp_path: Path) -> None:

@@ -31,22 +31,16 @@ NUMBERS = [
     ("fr", "{{unité|892|km|2}}, {{unité|3|e=6|km}}", "892 km², 3×10⁶ km"),
     ("fr", "{{unité|8.3|J|mol|-1|K|-1}}", "8,3 J mol⁻¹ K⁻¹"),
     ("fr", "{{unité|5|à|10000|km}} {{unité|1500 étudiants}}", "5 à 10 000 km 1 500 étudiants"),
-    (
-        "fr",
-        "{{nombre|75000|emplois}}, {{tmp|-2.5|°C}}, {{nobr|4,4|millions}}",
-        "75 000 emplois, -2,5 °C, 4,4 millions",
-    ),
+    ("fr", "{{nombre|75000|emplois}}, {{tmp|-2.5|°C}}", "75 000 emplois, -2,5 °C"),
+    ("fr", "{{nobr|4,4|millions}}", "4,4 millions"),
 ]
 DATES = [
     ("fr", "le {{date|1|5|1990|en sport}} et le {{date-|05|mai}}", "le 1er mai 1990 et le 5 mai"),
     ("fr", "en {{date||avril|1697}}, le {{date-|1 avril 1990}}", "en avril 1697, le 1er avril 1990"),
     ("fr", "au {{s-|XVIII}}, au {{-s|III|e}}", "au XVIIIe siècle, au IIIe siècle av. J.-C."),
     ("fr", "aux {{sp-|XI|et|XII}}, {{sp|VI|e|-|VII|e|s}}", "aux XIe et XIIe siècles, VIe - VIIe siècles"),
-    (
-        "fr",
-        "du {{sp-|XII|au|XVI}}, {{-sp|III|e|-|I|er}}",
-        "du XIIe au XVIe siècle, IIIe - Ier siècle av. J.-C.",
-    ),
+    ("fr", "du {{sp-|XII|au|XVI}}", "du XIIe au XVIe siècle"),
+    ("fr", "{{-sp|III|e|-|I|er}}", "IIIe - Ier siècle av. J.-C."),
     ("fr", "aux {{s2-|I|II}} puis {{XXe siècle}}", "aux Ier et IIe siècles puis XXe siècle"),
     ("fr", "François {{Ier}}, le {{1er}} {{2e|étage}}", "François Ier, le 1er 2e étage"),
     ("fr", "au {{-IIe siècle}}, {{Ve siècle av. J.-C.}}", "au IIe siècle av. J.-C., Ve siècle av. J.-C."),
@@ -54,16 +48,10 @@ DATES = [
     ("fr", "mort{{incise|en 1496}} puis{{incise|ici|fin}}.", "mort– en 1496 – puis– ici."),
 ]
 VARIABLES = [
-    (
-        "en",
-        "'''{{PAGENAME}}''' is a town. {{SITENAME}} has {{FULLPAGENAME}}.",
-        "Gull Bay is a town. Shore Wiki has Gull Bay.",
-    ),
-    (
-        "en",
-        "{{NAMESPACE}}{{BASEPAGENAME}}, {{SUBPAGENAME}}, {{ROOTPAGENAME}}",
-        "Gull Bay, Gull Bay, Gull Bay",
-    ),
+    ("en", "'''{{PAGENAME}}''' is a town.", "Gull Bay is a town."),
+    ("en", "{{SITENAME}} has {{FULLPAGENAME}}.", "Shore Wiki has Gull Bay."),
+    ("en", "{{NAMESPACE}}{{BASEPAGENAME}}, {{SUBPAGENAME}}", "Gull Bay, Gull Bay"),
+    ("en", "near {{ROOTPAGENAME}}", "near Gull Bay"),
     ("en", "{{PAGENAME:Help:Foo bar}} {{nowrap|in {{PAGENAME}}}}", "Foo bar in Gull Bay"),
     ("en", "[[{{PAGENAME}} (north)|north]] {{CONTENTLANGUAGE}}", "north en"),
     ("de", "{{SEITENNAME}}, {{VOLLER SEITENNAME}}, {{PROJEKTNAME}}", "Gull Bay, Gull Bay, Shore Wiki"),

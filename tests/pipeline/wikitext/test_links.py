@@ -6,16 +6,8 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
 from tests.pipeline.wikitext.link_cases import CASES
 
-NAMES = {
-    -1: "Special",
-    1: "Talk",
-    2: "User",
-    4: "Wikipedia",
-    6: "File",
-    10: "Template",
-    12: "Help",
-    14: "Category",
-}
+NAMES = {-1: "Special", 1: "Talk", 2: "User", 4: "Wikipedia", 6: "File", 10: "Template", 12: "Help"}
+NAMES |= {14: "Category"}
 ENGLISH = SiteInfo("en", "enwiki", "first-letter", tuple(NAMES.items()))
 ALL = [(rule, *case) for rule, cases in CASES.items() for case in cases]
 
@@ -53,11 +45,8 @@ def wiki(language: str, dbname: str = "", names: dict[int, str] | None = None) -
         (wiki("ab"), "[[Изображение:B.jpg|c]] [[Категория:D]] [[А]]", [("А", "А")]),
         (wiki("vec"), "[[Immagine:B.jpg|c]] [[A]]", [("A", "A")]),
         (wiki("sr"), "[[Слика:B.jpg|c]] [[ВП:C]] [[Razgovor:D]] [[А]]", [("А", "А")]),
-        (
-            wiki("de", "dewiki", {4: "Wikipedia"}),
-            "[[BD:X]] [[P:Y]] [[Benutzerin:Z]] [[WP:U]] [[A]]",
-            [("A", "A")],
-        ),
+        (wiki("de", "dewiki", {4: "Wikipedia"}), "[[BD:X]] [[P:Y]] [[WP:U]] [[A]]", [("A", "A")]),
+        (wiki("de", "dewiki"), "[[Benutzerin:Z]] [[A]]", [("A", "A")]),
         (wiki("es"), "[[Usuaria:X]] [[CAT:Y]] [[A]]", [("A", "A")]),
         (wiki("he"), "[[קו:X.jpg|ימין]] [[קט:Y]] [[פ:Z]] [[א]]", [("א", "א")]),
         (wiki("ru"), "[[У:X]] [[Участница:Y]] [[ВП:Z]] [[А]]", [("А", "А")]),
@@ -94,22 +83,9 @@ def test_profile_paper_reads_links_as_before(source: str, links: list[tuple[str,
         ("en", "Gull Bay", "'''[[Gull Bay]]''' lies at [[Quay]].", ["Quay"], "Gull Bay lies at Quay.", 1),
         ("en", "Gull Bay", "its [[Gull Bay#Past|past]], [[#Past|past]]", [], "its past, past", 2),
         ("en", "Gull Bay", "[[gull_Bay|the bay]]s, [[Gull Bays]]", ["Gull Bays"], "the bays, Gull Bays", 1),
-        (
-            "en",
-            "Gull Bay",
-            "[[Gull%20Bay]] [[:Gull Bay]] [[Quay|[x] y]]",
-            ["Quay"],
-            "Gull Bay Gull Bay [x] y",
-            2,
-        ),
-        (
-            "en",
-            "Gull Bay",
-            "* [[A]] [[Gull Bay]]\n* [[Gull Bay]] [[B]]",
-            ["A", "B"],
-            "A Gull Bay / Gull Bay B",
-            2,
-        ),
+        ("en", "Gull Bay", "[[Gull%20Bay]] [[:Gull Bay]]", [], "Gull Bay Gull Bay", 2),
+        ("en", "Gull Bay", "[[Gull Bay]] [[Quay|[x] y]]", ["Quay"], "Gull Bay [x] y", 1),
+        ("en", "Bay", "* [[A]] [[Bay]]\n* [[Bay]] [[B]]", ["A", "B"], "A Bay / Bay B", 2),
         ("en", "Gull Bay", "[[Gull Bay|[[A]] b]]", ["A"], "A b", 0),
         ("en", "Gull", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
         ("en", "", "[[Gull Bay]]", ["Gull Bay"], "Gull Bay", 0),
@@ -139,18 +115,11 @@ OWN = {0: "", 6: "File", 10: "Template", 14: "Category", 110: "Forum"}
 @pytest.mark.parametrize(
     ("site", "source", "links", "text"),
     [
-        (
-            wiki("en", "reactorgame", OWN),
-            "The [[No: 6 reactor]] in [[IT: Chapter Two]] and [[q: who|quiz]].",
-            ["No: 6 reactor", "IT: Chapter Two", "Q: who"],
-            "The No: 6 reactor in IT: Chapter Two and quiz.",
-        ),
-        (
-            wiki("de", "fabelwiki", OWN),
-            "[[D: Das Ende]] [[:C: Eins]] [[W:Z]]",
-            ["D: Das Ende", "C: Eins", "W:Z"],
-            "D: Das Ende C: Eins W:Z",
-        ),
+        (wiki("en", "reactorgame", OWN), "a [[No: 6 reactor]]", ["No: 6 reactor"], "a No: 6 reactor"),
+        (wiki("en", "reactorgame", OWN), "[[IT: Chapter Two]]", ["IT: Chapter Two"], "IT: Chapter Two"),
+        (wiki("en", "reactorgame", OWN), "[[q: who|quiz]].", ["Q: who"], "quiz."),
+        (wiki("de", "fabelwiki", OWN), "[[D: Das Ende]]", ["D: Das Ende"], "D: Das Ende"),
+        (wiki("de", "fabelwiki", OWN), "[[:C: Eins]] [[W:Z]]", ["C: Eins", "W:Z"], "C: Eins W:Z"),
         (wiki("fr", "jeux", OWN), "[[fr:Abc|d]] [[Forum:X|y]] [[Category:Z]]", ["Fr:Abc"], "d y"),
         (wiki("en", "localhost", OWN), "[[ja:A|b]] [[wikt:c]]", ["Ja:A", "Wikt:c"], "b wikt:c"),
         (wiki("en", "x.example", OWN), "[[No: 6]]", ["No: 6"], "No: 6"),
@@ -179,9 +148,9 @@ def test_prefixes_of_other_wikis_are_wikimedias(
         (wiki("en", "towns", OWN), "a [[secret::Farland| ]] b", [], "a b"),
         (
             wiki("en", "towns", OWN),
-            "[[:located in::Farland]]",
-            [("located in::Farland", "Located in::Farland")],
-            "located in::Farland",
+            "[[:is in::Farland]]",
+            [("is in::Farland", "Is in::Farland")],
+            "is in::Farland",
         ),
         (wiki("de", "orte", OWN), "[[Liegt in::Land|im Land]]", [("im Land", "Land")], "im Land"),
         (wiki("en", "enwiki", OWN), "[[std::string]]", [("std::string", "Std::string")], "std::string"),

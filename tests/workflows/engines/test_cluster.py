@@ -167,13 +167,9 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     beam = f"--runner=DaskRunner --dask_client_address=tcp://{nowhere}"
     machine = {"beam_options": beam, "spark_master": f"spark://{nowhere}"}
     stage = ResolveRedirects(settings=run_of(tmp_path, machine=machine))
-    with pytest.raises(
-        ValueError, match=rf"machine.beam_options: --dask_\S+=tcp://{nowhere}: nobody answers there"
-    ):
+    with pytest.raises(ValueError, match=rf"machine.beam_options: --dask_\S+=tcp://{nowhere}: nobody"):
         stage.clone(ExtractPages).check_needs()
-    with pytest.raises(
-        ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* is the cluster running\?"
-    ):
+    with pytest.raises(ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* running\?"):
         stage.check_needs()
 
 

@@ -121,15 +121,11 @@ def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(
     monkeypatch.setattr(spark, "session_of", lambda *_: pytest.fail("Spark was started"))
     stage = BuildMentionTable(settings=run_of(tmp_path, corpus={"dump": str(DUMP)}))
     finish_upstream(stage, 2)
-    with pytest.raises(
-        ValueError, match=rf"^--workdir {tmp_path} and machine.scratch {tmp_path}/\.scratch: 3\.00 GB are"
-    ):
+    with pytest.raises(ValueError, match=rf"^--workdir {tmp_path} and machine.scratch {tmp_path}/\.scr"):
         stage.job()
     monkeypatch.setattr(BuildMentionTable, "NEED", disk.Need(written=0.1, scratch=1.6))
     elsewhere = stage.clone(settings=changed(stage.settings, machine={"scratch": str(tmp_path / "scratch")}))
-    with pytest.raises(
-        ValueError, match=rf"machine.scratch {tmp_path}/scratch: 3\.00 GB are free, and BuildMentionTable"
-    ):
+    with pytest.raises(ValueError, match=rf"machine.scratch {tmp_path}/scratch: 3.* BuildMentionTable"):
         elsewhere.job()
     # Executors of a cluster have disks of their own.
     with pytest.raises(pytest.fail.Exception, match="Spark was started"):
@@ -149,9 +145,7 @@ def test_what_a_stage_already_holds_is_not_wanted_again(
             file.write(head)
             file.truncate(3 * 10**9)
     blocks = [Block(number, str(tmp_path / "dump.bz2"), number, number + 1) for number in range(3)]
-    with pytest.raises(
-        ValueError, match=rf"^--workdir {tmp_path}/work: 3\.00 GB are free, and ExtractPages wants"
-    ):
+    with pytest.raises(ValueError, match=rf"^--workdir {tmp_path}/work: 3\.00 GB .* ExtractPages"):
         beam.run_beam(stage, PageExtractor, blocks, {})
     (Path(stage.folder) / "paragraphs").mkdir(parents=True)
     with (Path(stage.folder) / "paragraphs" / "block-00000.parquet").open("wb") as file:

@@ -18,20 +18,11 @@ DUMP = str(DATA / "wiki-40.xml.bz2")
 OLD, NEW = "pytorch_model.bin", "model.safetensors"
 SMALL = {"config.json": b'{"model_type": "roberta", "hidden_size": 768}', "README.md": b"a card"}
 ROBERTA = {**SMALL, "vocab.json": b'{"<s>": 0}', "merges.txt": b"#version: 0.2\n", "tokenizer.json": b"{}"}
+KERAS, TWO = {"tf_model.h5": b"other"}, [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
 REPOSITORIES = {
-    "someone/luke": {
-        **ROBERTA,
-        "entity_vocab.json": b"[]",
-        NEW: b"new",
-        OLD: b"old",
-        "tf_model.h5": b"other",
-    },
-    "someone/large": {
-        **ROBERTA,
-        "model-00001-of-00002.safetensors": b"1",
-        "model-00002-of-00002.safetensors": b"2",
-    },
-    "someone/old": {**ROBERTA, OLD: b"old", "tf_model.h5": b"other"},
+    "someone/luke": {**ROBERTA, **KERAS, "entity_vocab.json": b"[]", NEW: b"new", OLD: b"old"},
+    "someone/large": {**ROBERTA, **{name: name.encode() for name in TWO}},
+    "someone/old": {**ROBERTA, **KERAS, OLD: b"old"},
     "someone/bert": {**SMALL, "vocab.txt": b"[PAD]\n", "tokenizer_config.json": b"{}", NEW: b"new"},
     "someone/flax": {**ROBERTA, "flax_model.msgpack": b"other"},
     "someone/speech": {**SMALL, NEW: b"new"},
@@ -75,11 +66,10 @@ def check(stage: Stage) -> dict[str, Any]:
 
 def test_nothing_is_fetched_while_the_command_is_checked(hub: Hub, tmp_path: Path) -> None:
     def given(name: str) -> Run:
-        return run_of(
-            tmp_path, corpus={"dump": DUMP}, pretraining={"base_model": name}, machine={"device": "cpu"}
-        )
+        return run_of(tmp_path, corpus={"dump": DUMP}, pretraining={"base_model": name}, machine=machine)
 
-    tuned = run_of(tmp_path, fine_tuning={"weights": {"luke": "someone/luke"}}, machine={"device": "cpu"})
+    machine = {"device": "cpu"}
+    tuned = run_of(tmp_path, fine_tuning={"weights": {"luke": "someone/luke"}}, machine=machine)
     pinned = f"someone/luke@{NEWEST}"
     tokenizer = dict.fromkeys(("vocab.json", "merges.txt"), pinned)
     assert check(Pretrain(settings=given("someone/luke")))["base_model"] == pinned
@@ -133,12 +123,7 @@ def test_without_a_network_the_cache_serves(
 
 
 @pytest.mark.parametrize(
-    ("name", "weights"),
-    [
-        ("someone/luke", {NEW}),
-        ("someone/large", {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}),
-        ("someone/old", {OLD}),
-    ],
+    ("name", "weights"), [("someone/luke", {NEW}), ("someone/large", {*TWO}), ("someone/old", {OLD})]
 )
 def test_old_weights_are_fetched_only_where_there_are_no_others(
     hub: Hub, name: str, weights: set[str]
@@ -157,26 +142,15 @@ def test_names_without_a_model_are_refused_by_their_parameter(hub: Hub, tmp_path
     def base(name: str) -> Run:
         return run_of(tmp_path, pretraining={"base_model": name}, machine={"device": "cpu"})
 
-    for stage, message in (
-        (
-            FineTune(settings=weights("someone/flax")),
-            r"^fine_tuning.weights.luke someone/flax: found neither \*\.safetensors nor ",
-        ),
-        (
-            Pretrain(settings=base("someone/flax")),
-            r"^pretraining.base_model someone/flax: found neither .* at Hugging",
-        ),
-        (FineTune(settings=weights("./luke")), r"^fine_tuning.weights.luke .*/luke: no such folder; give"),
-        (
-            FineTune(settings=weights("someone/none")),
-            r"^fine_tuning.weights.luke someone/none: .* \(404 .* Not Found",
-        ),
-        (
-            BuildSequences(settings=base("someone/luke@v9")),
-            r"^pretraining.base_model someone/luke@v9: .*Revision Not",
-        ),
-        (BuildSequences(settings=base("someone/speech")), rf"^someone/speech@{NEWEST} at .* found no vocab"),
+    luke, model = "^fine_tuning.weights.luke", "^pretraining.base_model"
+    for kind, run, message in (
+        (FineTune, weights("someone/flax"), rf"{luke} someone/flax: found neither \*\.safetensors nor "),
+        (Pretrain, base("someone/flax"), rf"{model} someone/flax: found neither .* at Hugging"),
+        (FineTune, weights("./luke"), rf"{luke} .*/luke: no such folder; give"),
+        (FineTune, weights("someone/none"), rf"{luke} someone/none: .* \(404 .* Not Found"),
+        (BuildSequences, base("someone/luke@v9"), rf"{model} someone/luke@v9: .*Revision Not"),
+        (BuildSequences, base("someone/speech"), rf"^someone/speech@{NEWEST} at .* found no vocab"),
     ):
         with pytest.raises(ValueError, match=message):
-            check(stage)
+            check(kind(settings=run))
     assert fetched(hub) == set()

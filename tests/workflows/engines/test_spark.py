@@ -37,18 +37,15 @@ def test_where_scratch_is(users_conf: Path, tmp_path: Path, monkeypatch: pytest.
 )
 def test_settings_that_are_not_the_users(setting: str, message: str) -> None:
     name, value = setting.split("=")
-    stage = ResolveRedirects(
-        settings=run_of(machine={"spark_conf": {"spark.executor.cores": "2", name: value}})
-    )
+    conf = {"spark.executor.cores": "2", name: value}
+    stage = ResolveRedirects(settings=run_of(machine={"spark_conf": conf}))
     with pytest.raises(ValueError, match=rf"^machine\.spark_conf {name}{message}"):
         stage.check_needs()
 
 
 def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
     stage = ResolveRedirects(settings=run_of(tmp_path / "a,b"))
-    with pytest.raises(
-        ValueError, match=r"^machine\.scratch .*a,b/\.scratch: Spark would end the name at the comma"
-    ):
+    with pytest.raises(ValueError, match=r"^machine\.scratch .*a,b/\.scratch: .* at the comma"):
         stage.check_needs()
 
 
@@ -177,9 +174,7 @@ def test_a_session_as_the_user_wants_it(
     [(ConnectionRefusedError(111, "Connection refused"), ".*refused"), (EOFError(), "nobody answers")],
 )
 def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> None:
-    line = (
-        rf"^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory \({why}\); the same command"
-    )
+    line = rf"^BuildEntityVocab: Spark's Java has ended, .* \({why}\); the same command"
     of_spark = compile("raise error", "serializers.py", "exec")
     with pytest.raises(ValueError, match=line), spark.spark_work("BuildEntityVocab"):
         exec(of_spark, {"__name__": "pyspark.serializers", "error": error})
@@ -189,13 +184,10 @@ def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> No
 
 def test_java_that_ended_before_its_rows_were_fetched_is_told_in_a_line() -> None:
     """Spark's own code then fails in turn; the same failure of somebody else is no word about Java."""
-    code = compile(
-        "try:\n    raise error\nfinally:\n    raise UnboundLocalError('sockfile')", "util.py", "exec"
-    )
+    lines = "try:\n    raise error\nfinally:\n    raise UnboundLocalError('sockfile')"
+    code = compile(lines, "util.py", "exec")
     ended = Py4JError("An error occurred while calling None.None")
-    line = (
-        r"^ResolveRedirects: Spark's Java has ended, perhaps for want of memory \(nobody answers\); the same"
-    )
+    line = r"^ResolveRedirects: Spark's Java has ended, .* \(nobody answers\); the same command"
     with pytest.raises(ValueError, match=line), spark.spark_work("ResolveRedirects"):
         exec(code, {"__name__": "pyspark.util", "error": ended})
     for module, error in (("elsewhere", ended), ("pyspark.util", KeyError("x"))):
@@ -224,8 +216,7 @@ except ValueError as error:
 
 @pytest.mark.slow
 def test_java_that_is_killed_is_told_in_a_line() -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", KILLED], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", KILLED]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "Spark's Java has ended" in result.stdout

@@ -77,9 +77,8 @@ def test_the_likeliest_candidates_are_shown_and_the_right_one() -> None:
     document = gold("a", TEXT, {"Rome": "Rome"})
     candidates = [(f"page {number}", 0.1 + number / 100) for number in range(8)] + [("Rome", 0.01)]
     (mention,) = shown(document, {"Rome": candidates})["mentions"]
-    assert [each[0] for each in mention["candidates"]] == [f"page {number}" for number in (7, 6, 5, 4, 3)] + [
-        "Rome"
-    ]
+    likeliest = [f"page {number}" for number in (7, 6, 5, 4, 3)]
+    assert [each[0] for each in mention["candidates"]] == [*likeliest, "Rome"]
     assert mention["of"] == 9
 
 
@@ -135,9 +134,8 @@ def written(
 ) -> list[str]:
     paths = [folder / name for name in ("documents.jsonl", "answers.jsonl")]
     for path, lines in zip(paths, (documents, answers), strict=True):
-        path.write_text(
-            "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8"
-        )
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        path.write_text(text, encoding="utf-8")
     return [str(path) for path in paths]
 
 

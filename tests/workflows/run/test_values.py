@@ -20,10 +20,7 @@ WRONG = [
     ({"corpus": 3}, r"corpus is 3, wanted a table \[corpus\]"),
     ({"corpus": {"vocab_sise": 3}}, r"\[corpus\] vocab_sise is no field; did you mean vocab_size\?"),
     ({"sequences": {"vocab_size": 3}}, r"\[sequences\] vocab_size is no field; it is in \[corpus\]"),
-    (
-        {"corpus": {"vocab_size": "many"}},
-        r"\[corpus\] vocab_size is 'many', wanted a whole number, 4 or more, or auto",
-    ),
+    ({"corpus": {"vocab_size": "many"}}, r"\[corpus\] vocab_size is 'many', wanted a whole number, 4 or"),
     ({"corpus": {"vocab_size": True}}, r"\[corpus\] vocab_size is True, wanted a whole number"),
     ({"corpus": {"held_out": 1.5}}, r"\[corpus\] held_out is 1\.5, wanted a share between 0 and 1"),
     ({"corpus": {"allow_truncated": 1}}, r"\[corpus\] allow_truncated is 1, wanted true or false"),
@@ -31,10 +28,7 @@ WRONG = [
     ({"pretraining": {"steps": "200"}}, r"\[pretraining\] steps is '200', wanted a whole number, or a list"),
     ({"pretraining": {"layers": 3}}, r"\[pretraining\] layers is no field"),
     ({"fine_tuning": {"data": {"nr": "x"}}}, r"\[fine_tuning\] data is .*, wanted a table of entity_typing"),
-    (
-        {"fine_tuning": {"seeds": [1, 1]}},
-        r"\[fine_tuning\] seeds is \[1, 1\], wanted a list, each value once",
-    ),
+    ({"fine_tuning": {"seeds": [1, 1]}}, r"\[fine_tuning\] seeds is \[1, 1\], wanted .* each value once"),
     ({"machine": {"spark_conf": {"x": "1"}}}, r"\[machine\] spark_conf is .*, wanted a table"),
     ({"preset": "huge"}, r"preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
 ]

@@ -41,6 +41,7 @@ from workflows.run.tables import Corpus
 
 pytestmark = pytest.mark.slow
 
+KINDS = (ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, BuildMentionTable, BuildSequences)
 REAL = "enwiki-2016-206"
 TIGHT = {"corpus": {"vocab_size": 8, "missing_pages": "in", "held_out": 0.3}, "sequences": {"max_words": 48}}
 
@@ -120,15 +121,7 @@ def made(request: pytest.FixtureRequest, workdir: Path) -> Made:
         sequences["tokenizer"] = str(data / "roberta-tokenizer")
     tables = over({"corpus": corpus, "sequences": sequences}, case.values)
     run = run_of(workdir, **tables, machine={"processes": 1})
-    kinds = (
-        ExtractPages,
-        ResolveRedirects,
-        ResolveLinks,
-        BuildEntityVocab,
-        BuildMentionTable,
-        BuildSequences,
-    )
-    stages = {kind: kind(settings=run) for kind in kinds}
+    stages = {kind: kind(settings=run) for kind in KINDS}
     run_in_process(stages[BuildSequences])
     run_in_process(stages[BuildMentionTable])
     return Made(case, stages)

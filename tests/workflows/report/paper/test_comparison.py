@@ -149,12 +149,8 @@ def test_every_measure_of_the_paper_has_a_place_for_ours() -> None:
 
 def test_a_difference_is_to_the_row_of_the_same_name() -> None:
     compared = compare([*with_f1(0.95, 0.93), cell(variant="roberta", scores={"test": {"f1": 0.9}})])
-    for number, name, difference in (
-        (3, "LUKE", -0.3),
-        (3, "RoBERTa", -2.4),
-        (6, "LUKE", -0.3),
-        (8, "RoBERTa", -2.4),
-    ):
+    differences = ((3, "LUKE", -0.3), (3, "RoBERTa", -2.4), (6, "LUKE", -0.3), (8, "RoBERTa", -2.4))
+    for number, name, difference in differences:
         assert row_of(compared, number, name).ours.figures[0].difference == pytest.approx(difference)
     assert row_of(compared, 3, "Akbik et al. (2018)").ours is None
 
@@ -184,13 +180,9 @@ def test_demo_and_examples_are_marked_and_have_no_figure() -> None:
     assert not row.is_problem
     assert "are left out" in compared.caveat
     assert compared.experiments[0]["scores"]["test"]["f1"] == 50.0
-    text = row.origins[0].text
-    for part in (
-        "CoNLL-2003: data ner",
-        "weights the pipeline's own (Pretrain, preset tiny, from scratch, corpus enwiki-2006-12k.xml.bz2)",
-        "2 layers of 128 units, not 24 of 1,024",
-    ):
-        assert part in text
+    own = "weights the pipeline's own (Pretrain, preset tiny, from scratch, corpus enwiki-2006-12k.xml.bz2)"
+    for part in ("CoNLL-2003: data ner", own, "2 layers of 128 units, not 24 of 1,024"):
+        assert part in row.origins[0].text
 
 
 def test_examples_with_a_failed_seed_are_a_problem() -> None:
@@ -317,9 +309,8 @@ def test_each_state_is_shown_with_its_reason() -> None:
         (2, "no weights", "nothing given"),
     ):
         ours = row_of(compared, number, "LUKE").ours
-        assert {(figure.mean, figure.difference, figure.text) for figure in ours.figures} == {
-            (None, None, state)
-        }
+        shown = {(figure.mean, figure.difference, figure.text) for figure in ours.figures}
+        assert shown == {(None, None, state)}
         assert f"seed 1: {state} ({reason}" in ours.origins[0].text
         assert ours.is_problem
     not_run = row_of(compared, 4, "LUKE").ours
@@ -332,12 +323,8 @@ def test_each_state_is_shown_with_its_reason() -> None:
 
 
 def test_seeds_that_did_not_end_well_are_counted() -> None:
-    cells = [
-        *with_f1(0.9, 0.8),
-        cell(seed=3, state="failed", reason="out of memory"),
-        cell(seed=4, state="failed"),
-    ]
-    ours = row_of(compare(cells), 3, "LUKE").ours
+    failed = [cell(seed=3, state="failed", reason="out of memory"), cell(seed=4, state="failed")]
+    ours = row_of(compare([*with_f1(0.9, 0.8), *failed]), 3, "LUKE").ours
     assert ours.figures[0].text == "85.0 ± 7.1 (2 of 4 seeds)"
     assert ours.is_problem
     assert ours.origins[0].done == (1, 2)
@@ -403,14 +390,9 @@ def test_the_list_of_experiments() -> None:
     ).experiments
     assert (one["task"], one["seed"], one["state"], one["folder"]) == ("ner", 1, "done", "finetune-00000001")
     assert (one["kept_epoch"], one["epochs"], one["learning_rate"], one["batch_size"]) == (2, 5, 1e-5, 8)
-    assert one["scores"]["test"] == {
-        "precision": 50,
-        "recall": 50,
-        "f1": 50,
-        "semeval_macro_f1": pytest.approx(43.21),
-    }
-    assert one["types"]["dev"]["PER"]["recall"] == 25
-    assert one["types"]["dev"]["PER"]["gold"] == 4
+    spans = dict.fromkeys(("precision", "recall", "f1"), 50)
+    assert one["scores"]["test"] == spans | {"semeval_macro_f1": pytest.approx(43.21)}
+    assert (one["types"]["dev"]["PER"]["recall"], one["types"]["dev"]["PER"]["gold"]) == (25, 4)
     assert (two["kept_epoch"], two["scores"], two["types"]) == (None, {}, {})
 
 
@@ -445,11 +427,8 @@ def test_the_page() -> None:
     assert rows[at + 1] == ["difference to the paper", "−0.3"]
     assert rows[at + 2] == ["best of the seeds", "95.0"]
     assert ["Batch size", "4", "-", "32", "-", "8", "8", "32", "4 ≠", "48", "-"] in rows
-    (demo,) = (
-        n
-        for n, row in enumerate(rows)
-        if row[0].strip() == "LUKE (ours)example data, tiny model, other hyper-parameters" and len(row) == 5
-    )
+    marked = "LUKE (ours)example data, tiny model, other hyper-parameters"
+    (demo,) = (n for n, row in enumerate(rows) if row[0].strip() == marked and len(row) == 5)
     assert classes[demo] == [{"ours", "demo"}, set(), *[{"number"}] * 4]
     assert rows[demo][1:] == ["example data"] * 4
     for row, next_row in pairwise(rows):
@@ -470,9 +449,7 @@ def test_the_markdown() -> None:
     markdown = markdown_of(compare(FULL))
     assert "<script>" not in markdown
     assert "| LUKE | **94.3** |" in markdown
-    assert (
-        "| LUKE (ours) | 94.0 ± 1.4 (2 of 3 seeds) |\n| difference to the paper | −0.3 |\n| best of the seeds | 95.0 |"
-        in markdown
-    )
+    best = "| difference to the paper | −0.3 |\n| best of the seeds | 95.0 |"
+    assert f"| LUKE (ours) | 94.0 ± 1.4 (2 of 3 seeds) |\n{best}" in markdown
     assert "| LUKE (ours: example data, tiny model, other hyper-parameters) | example data |" in markdown
     assert "not in experiments.toml" in markdown

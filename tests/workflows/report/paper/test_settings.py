@@ -29,9 +29,8 @@ def pretraining(preset, max_words=512, **values):
     for stage, entities in STAGES.items():
         base_model = "roberta-base" if preset in AROUND_A_BASE else SCRATCH
         configuration = choose(preset, values, entities=entities, base_model=base_model)
-        start = configuration.recipe.start_of_entities(
-            base_model=base_model, profile="fixed"
-        )  # as a run resolves it
+        # As a run resolves it.
+        start = configuration.recipe.start_of_entities(base_model=base_model, profile="fixed")
         recipe = configuration.table() | {"entity_start": start}
         record = {"preset": preset, "recipe": recipe, "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
