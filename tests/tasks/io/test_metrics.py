@@ -1,17 +1,15 @@
-"""Span scores against seqeval, by default, which counts as conlleval does, and strict."""
+"""Span scores against seqeval, which counts as conlleval does."""
 
 import warnings
 
 import pytest
 
-from tasks.ner.spans import parse_tag, span_scores, spans_of_tags, tags_of_spans
+from tasks.ner.spans import parse_tag, span_scores, spans_of_tags
 from tests.support.properties import given, settings, st
 
 metrics = pytest.importorskip("seqeval.metrics")
 labeling = pytest.importorskip("seqeval.metrics.sequence_labeling")
-schemes = pytest.importorskip("seqeval.scheme")
 TYPES = ("LOC", "ORG", "PER")
-STRICT = {name: getattr(schemes, name) for name in ("IOB1", "IOB2", "IOBES")}
 
 
 TAGS = st.sampled_from(["O", "O", *(f"{prefix}-{label}" for prefix in "BIES" for label in TYPES)])
@@ -23,10 +21,10 @@ def scores_of(gold: list[list[str]], predicted: list[list[str]]) -> dict:
     return span_scores(*sides)
 
 
-def assert_equals_report(found: dict, gold: list[list[str]], predicted: list[list[str]], **mode) -> None:
+def assert_equals_report(found: dict, gold: list[list[str]], predicted: list[list[str]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
+        report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
     for ours, theirs in [
         (found, report["micro avg"]),
         *((found["types"][t], report[t]) for t in found["types"]),
@@ -46,18 +44,3 @@ def test_scores_equal_seqeval_on_any_tags(sentences: list[list[tuple[str, str]]]
     }
     if found["types"]:
         assert_equals_report(found, gold, predicted)
-
-
-@settings(deadline=None)
-@given(SENTENCES, st.sampled_from(sorted(STRICT)))
-def test_scores_equal_strict_seqeval_on_valid_tags(sentences: list, scheme: str) -> None:
-    sides = [
-        [
-            tags_of_spans(spans_of_tags([parse_tag(word[side]) for word in sentence]), len(sentence), scheme)
-            for sentence in sentences
-        ]
-        for side in (0, 1)
-    ]
-    found = scores_of(*sides)
-    if found["types"]:
-        assert_equals_report(found, *sides, mode="strict", scheme=STRICT[scheme])
