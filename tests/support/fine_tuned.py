@@ -4,6 +4,7 @@ Their weights are large and all but random, so that they predict a lot.
 """
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -21,10 +22,12 @@ from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
+from tasks.io.records import read_records
 from tasks.task import Hyperparameters
 from tests.support import ROOT
 
 EXAMPLES = ROOT / "examples"
+Record = dict[str, Any]
 CONFIG: LukeConfig = replace(
     PRESETS["tiny"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
     num_hidden_layers=1, intermediate_size=64, max_position_embeddings=98, initializer_range=0.4,
@@ -128,6 +131,28 @@ def settings(folder: Path, **given: Any) -> FineTuningSettings:
     values = {**usual, "allow_no_predictions": True, **given}
     paths = {name: folder / values[name] for name in ("weights", "tokenizer")}
     return FineTuningSettings(**{**values, **paths})
+
+
+def written(folder: Path, *records: Any) -> Path:
+    """A file of JSON, an object a line."""
+    path = folder / "data.json"
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def reconfigured(model: Path, copy: Path, **values: Any) -> Path:
+    """A copy of a model's folder, in whose `config.json` these values stand."""
+    shutil.copytree(model, copy)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, **values}))
+    return copy
+
+
+def written_answers(model: Path, field: str) -> tuple[list[Record], list[Record]]:
+    """The questions about marked mentions of the test set, and the answers that fine-tuning wrote, in this field."""
+    rows = [record.values for record in read_records(model / "predictions-test.jsonl")]
+    questions = [{name: row[name] for name in row if name not in (field, "prediction")} for row in rows]
+    return questions, [{field: row["prediction"]} for row in rows]
 
 
 def bare(answer: Any) -> Any:

@@ -9,9 +9,13 @@ import torch
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
+from pipeline.lookup.annotator import Annotator
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.linking.candidates import CandidateFinder
+from tasks.linking.certainty import UNCALIBRATED, Certainty
 from tasks.linking.documents.document import Document
+from tasks.linking.linker import Linker
 from tests.support.fine_tuned import CONFIG
 from tests.support.oracle_tables import Pages
 
@@ -43,6 +47,12 @@ def pages_of(documents: Sequence[Document]) -> Pages:
     ]
     found = [{"page_id": number, "text": title, "links": []} for number, title in enumerate(titles)]
     return Pages(pages, [], [paragraphs + found])
+
+
+def linker_of(table: Path, certainty: Certainty = UNCALIBRATED, **more: Any) -> Linker:
+    """A linker by a mention table, all of whose names it finds."""
+    annotator = Annotator.open(table, min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator, certainty=certainty, **more)
 
 
 def write_model(folder: Path, texts: Sequence[str], entities: int, **changes: Any) -> None:

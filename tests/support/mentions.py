@@ -1,7 +1,7 @@
 """A folder as BuildMentionTable leaves it, made from pages in plain Python, without Spark."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -139,9 +139,14 @@ def finished_table(
     return mentions.MentionTable(str(folder))
 
 
-def small_pages(articles: list[tuple[str, list[tuple[int, int, str]]]]) -> Pages:
-    """Articles A, B, C and D of a text each, and a redirect "To a" to A; links are (start, characters, target)."""
-    pages = [{"page_id": number, "title": "ABCD"[number]} for number in range(len(articles))]
+def small_pages(
+    articles: Sequence[tuple[str, Sequence[tuple[int, int, str]]]], titles: Sequence[str] = "ABCD"
+) -> Pages:
+    """Articles of a text each, and a redirect "To a" to the first; links are (start, characters, target)."""
+    pages = [
+        {"page_id": number, "title": title, "is_disambiguation": False}
+        for number, (title, _) in enumerate(zip(titles, articles, strict=False))
+    ]
     paragraphs = [
         {
             "page_id": number,
@@ -154,9 +159,7 @@ def small_pages(articles: list[tuple[str, list[tuple[int, int, str]]]]) -> Pages
         }
         for number, (text, links) in enumerate(articles)
     ]
-    for page in pages:
-        page["is_disambiguation"] = False
-    return Pages(pages, [{"source": "To a", "target": "A"}], [paragraphs])
+    return Pages(pages, [{"source": "To a", "target": titles[0]}], [paragraphs])
 
 
 # Ann and ann link to A; "ab" links to A twice and to B once, from C to both; "ab a" is linked to nowhere in the dump.

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from tasks.io.annotations import open_annotator
-from tasks.io.records import read_records
 from tasks.serving.export import export
 from tasks.serving.predict import load
-from tests.support.fine_tuned import CONFIG, QUICK, bare, bert, finetune
-from tests.support.mentions import write_mentions
-from tests.support.oracle_tables import Pages
+from tests.support.fine_tuned import CONFIG, QUICK, bare, bert, finetune, written_answers
+from tests.support.mentions import small_pages, write_mentions
 
 
 def around_bert(folder: Path, output: Path, **given: Any) -> dict[str, Any]:
@@ -36,12 +34,7 @@ def test_a_folder_has_all_that_asking_needs(folder: Path, task: str, field: str)
     output = folder / f"{task}-luke"
     config = json.loads((output / "config.json").read_text())["model"]
     assert (config["word_encoder"], config["entity_emb_size"]) == ("bert", CONFIG.hidden_size)
-    records = read_records(output / "predictions-test.jsonl")
-    questions = [
-        {name: value for name, value in record.values.items() if name not in (field, "prediction")}
-        for record in records
-    ]
-    wanted = [{field: record.values["prediction"]} for record in records]
+    questions, wanted = written_answers(output, field)
     assert bare(load(output, device="cpu").predict(questions)) == wanted
 
 
@@ -68,12 +61,10 @@ def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lac
 ) -> None:
     """A mention table brings them; whoever asks the model takes the same table, and its export their titles."""
     titles = ("Lake Ostra", "Varland")
-    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
     text = "Lake Ostra is in Varland"
-    links = [{"start": 0, "end": 10, "target": titles[0]}, {"start": 17, "end": 24, "target": titles[1]}]
-    paragraph = {"page_id": 0, "text": text, "links": links}
+    pages = small_pages([(text, [(0, 10, titles[0]), (17, 7, titles[1])]), ("", [])], titles)
     mentions, vocabulary = tmp_path / "mentions", tmp_path / "vocabulary"
-    write_mentions(mentions, Pages(pages, [], [[paragraph]])).vocab.write(str(vocabulary))
+    write_mentions(mentions, pages).vocab.write(str(vocabulary))
     around_bert(folder, tmp_path / "model", task="extractive_qa", mentions=mentions)
     metrics = json.loads((tmp_path / "model/metrics.json").read_text())
     assert metrics["data"]["train"]["entities"] > 1
@@ -81,7 +72,7 @@ def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lac
     with_table, without = (load(tmp_path / "model", device="cpu", annotate=each) for each in (annotate, None))
     assert with_table.module.luke.config.entity_vocab_size == 5
     asked = {"question": "Where is Lake Ostra?", "context": f"{text}, and is deep."}
-    given = [{"start": each["start"], "end": each["end"], "entity_id": 3 + n} for n, each in enumerate(links)]
+    given = [{"start": 0, "end": 10, "entity_id": 3}, {"start": 17, "end": 24, "entity_id": 4}]
     brought = {"question_entities": [{"start": 9, "end": 19, "entity_id": 3}], "entities": given}
     assert with_table.predict([asked]) == without.predict([asked | brought]) != without.predict([asked])
     with pytest.raises(ValueError, match=r"--entity-vocab\), the entity_vocab.json of BuildEntityVocab, by"):

@@ -405,8 +405,3 @@ def test_predictions_do_not_depend_on_what_is_computed_at_once(folder: Path, tas
     ]
     for rows in zip(*found, strict=True):
         assert all(np.abs(rows[0] - row).max() < 1e-4 for row in rows)
-
-
-def test_an_unknown_device_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):
-        finetune(folder, tmp_path, device="gpu")

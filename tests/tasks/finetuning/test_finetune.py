@@ -362,11 +362,12 @@ def test_a_log_without_a_bar_is_told_how_far_it_is(
     )
 
 
-@pytest.mark.parametrize("what", ["task", "variant", "preset", "profile"])
+@pytest.mark.parametrize("what", ["task", "variant", "preset", "profile", "device"])
 def test_unknown_names_are_refused(folder: Path, tmp_path: Path, what: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"{what} 'ernie' is unknown; expected one of (entity|luke|tiny|fixed)"
-    ):
+    wanted = (
+        "use auto, cpu, cuda or cuda:N" if what == "device" else "expected one of (entity|luke|tiny|fixed)"
+    )
+    with pytest.raises(ValueError, match=f"{what} 'ernie' is unknown; {wanted}"):
         run(folder, tmp_path, **{what: "ernie"})
 
 

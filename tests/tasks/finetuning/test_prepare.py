@@ -22,9 +22,8 @@ from tasks.finetuning.prepare import load_pretrained
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS
-from tests.support.fine_tuned import QUICK, bert, fine_tune, fine_tuned, prepared
-from tests.support.mentions import write_mentions
-from tests.support.oracle_tables import Pages
+from tests.support.fine_tuned import QUICK, bert, fine_tune, fine_tuned, prepared, reconfigured
+from tests.support.mentions import small_pages, write_mentions
 
 
 @pytest.fixture(scope="module")
@@ -124,19 +123,14 @@ def test_a_tokenizer_that_has_the_markers_as_words_is_none_of_the_weights(folder
 def test_dropout_is_fine_tunings_and_not_pretrainings(
     folder: Path, tmp_path: Path, task: str, variant: str, before: float
 ) -> None:
-    shutil.copytree(folder / "weights", tmp_path / "weights")
-    (config := tmp_path / "weights" / "config.json").write_text(
-        json.dumps(
-            json.loads((folder / "weights" / "config.json").read_text())
-            | {"hidden_dropout_prob": before, "attention_probs_dropout_prob": before}
-        )
-    )
+    dropout = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), before)
+    weights = reconfigured(folder / "weights", tmp_path / "weights", **dropout)
     for hyperparameters, wanted in (
         (QUICK, 0.1),
         (replace(QUICK, dropout=0.0), 0.0),
         (replace(QUICK, dropout=0.4), 0.4),
     ):
-        run = prepared(folder, hyperparameters, task=task, variant=variant, weights=config.parent)
+        run = prepared(folder, hyperparameters, task=task, variant=variant, weights=weights)
         found = {
             name: part.p if isinstance(part, nn.Dropout) else part.dropout
             for name, part in run.module.named_modules()
@@ -173,9 +167,7 @@ def test_a_dropout_that_cannot_be_is_refused(value: float) -> None:
 
 
 def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:
-    shutil.copytree(folder / "ner-luke", folder / "other")
-    config = json.loads((folder / "other" / "config.json").read_text())
-    (folder / "other" / "config.json").write_text(json.dumps(config | {"task": "parsing"}))
+    reconfigured(folder / "ner-luke", folder / "other", task="parsing")
     with pytest.raises(ValueError, match=r"other: fine-tuned for 'parsing'; wanted one of entity_typing, "):
         prepared(folder, task="ner", weights="other")
 
@@ -229,19 +221,17 @@ def test_words_begin_without_the_entities_that_the_weights_lack_and_without_thos
     are_hidden |= task == "ner" and profile == "fixed"
     wanted = hidden if are_hidden and has_entities else attention.query.weight
     assert torch.equal(attention.word_to_entity_query.weight, wanted)
-    assert torch.equal(attention.entity_to_word_query.weight, attention.query.weight)
+    for query in (attention.entity_to_word_query, attention.entity_to_entity_query):
+        assert torch.equal(query.weight, attention.query.weight)
 
 
 def test_entities_of_a_mention_table_start_as_what_their_titles_say(folder: Path, tmp_path: Path) -> None:
     """In a model that has none; by the words of its tokenizer, without what stands in brackets for the most part."""
     bert(tmp_path / "bert")
     titles = ("Abraham Lincoln", "Bear (animal)", "Ada")
-    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
-    links = [{"start": 0, "end": 3, "target": titles[number]} for number in (0, 0, 0, 1, 1, 2)]
     text = "the end of the river and the old king"
-    table = write_mentions(
-        tmp_path / "mentions", Pages(pages, [], [[{"page_id": 0, "text": text, "links": links}]])
-    )
+    links = [(0, 3, titles[number]) for number in (0, 0, 0, 1, 1, 2)]
+    table = write_mentions(tmp_path / "mentions", small_pages([(text, links), ("", []), ("", [])], titles))
     assert table.vocab.titles[3:] == titles
     known, new = (
         prepared(folder, task="extractive_qa", mentions=tmp_path / "mentions", **given).module.luke

@@ -91,26 +91,6 @@ def test_attention_and_entity_inputs(runs: dict[tuple[str, str], Prepared], task
         assert inputs.entity_mask.any()
 
 
-@pytest.mark.parametrize("profile", ["fixed", "paper"])
-@pytest.mark.parametrize("task", TASKS)
-def test_both_attentions_start_alike(folders: dict[str, Path], task: str, profile: str) -> None:
-    """Each query of entity-aware attention is a copy of Q, so that states are equal before training.
-
-    But for ner in the profile `fixed`, where words start as if there were no entities: one query cannot say that.
-    """
-    states = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
-        for variant in ("luke", "luke_original_attention"):
-            table = Path("a table") if task == "extractive_qa" else None
-            run = prepared(folders["luke"], task=task, variant=variant, profile=profile, mentions=table)
-            module = run.module.eval()
-            with torch.no_grad():
-                states.append(module.luke(collate(run, run.features["train"].items[:4]).inputs)[0])
-    alike = torch.allclose(*states, atol=1e-5)
-    assert alike is not (task == "ner" and profile == "fixed")
-
-
 @pytest.mark.parametrize(("task", "variant"), GRID)
 def test_configurations_differ_in_nothing_else(
     runs: dict[tuple[str, str], Prepared], task: str, variant: str

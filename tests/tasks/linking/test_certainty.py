@@ -1,4 +1,4 @@
-"""Probabilities of candidates beside torch's softmax; their calibration beside scikit-learn's; NIL by the command."""
+"""Probabilities of candidates beside torch's softmax; their calibration beside loops; NIL by the command."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,6 @@ import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
 from tasks.linking.candidates import (
@@ -25,6 +24,7 @@ from tasks.linking.certainty import Certainty, read_certainty, reliability, writ
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, basis_of, shares_by_counts
 from tests.support.contexts import write_context_table
+from tests.support.linking import linker_of as linker
 from tests.support.properties import given, settings, st
 
 SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
@@ -50,11 +50,6 @@ def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> Non
     shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
     assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
     assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
-
-
-def linker(table: Path, certainty: Certainty = Certainty(), **more: Any) -> Linker:  # noqa: B008
-    annotator = Annotator.open(table, min_commonness=0.0)
-    return Linker(CandidateFinder(annotator.table), annotator, certainty=certainty, **more)
 
 
 def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:
@@ -215,7 +210,7 @@ def test_a_calibration_of_something_else_is_refused(
         st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.booleans()), max_size=20
     )
 )
-def test_calibration_is_that_of_loops_and_of_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+def test_calibration_is_that_of_loops(rows: list[tuple[float, bool]]) -> None:
     found = reliability([row[0] for row in rows], [row[1] for row in rows])
     assert [(each["from"], each["to"]) for each in found["bins"]] == [
         (number / 10, (number + 1) / 10) for number in range(10)
@@ -238,10 +233,3 @@ def test_calibration_is_that_of_loops_and_of_scikit_learn(rows: list[tuple[float
         assert found["expected_calibration_error"] is None
         return
     assert found["expected_calibration_error"] == pytest.approx(error)
-    learn = pytest.importorskip("sklearn.calibration", reason="the reference is scikit-learn's")
-    accuracies, confidences = learn.calibration_curve(
-        [row[1] for row in rows], [row[0] for row in rows], n_bins=10, pos_label=True
-    )
-    full = [each for each in found["bins"] if each["mentions"]]
-    assert [each["accuracy"] for each in full] == pytest.approx(accuracies.tolist())
-    assert [each["confidence"] for each in full] == pytest.approx(confidences.tolist())

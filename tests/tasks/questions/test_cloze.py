@@ -17,6 +17,7 @@ from tasks.questions import cloze, cloze_format
 from tasks.questions.answers import Answer
 from tasks.task import InputSettings, Outputs
 from tests.support import ROOT
+from tests.support.fine_tuned import written
 from tests.support.models import TINY
 
 EXAMPLES = ROOT / "examples" / "cloze_qa"
@@ -37,15 +38,7 @@ def passage(*queries: dict[str, Any], after_end: int = 1, **changes: Any) -> dic
 
 
 def original(tmp_path: Path, *passages: Any, **changes: Any) -> Path:
-    path = tmp_path / "data.json"
-    path.write_text(json.dumps({"version": "1.0", "data": list(passages), **changes}))
-    return path
-
-
-def superglue(tmp_path: Path, *passages: dict[str, Any]) -> Path:
-    path = tmp_path / "data.jsonl"
-    path.write_text("\n".join(map(json.dumps, passages)))
-    return path
+    return written(tmp_path, {"version": "1.0", "data": list(passages), **changes})
 
 
 def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
@@ -59,7 +52,7 @@ def numbered(query: dict[str, Any], number: int) -> dict[str, Any]:
 
 def test_both_layouts_are_the_same(tmp_path: Path) -> None:
     first = cloze.read(original(tmp_path, passage()))
-    second = cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 8))))
+    second = cloze.read(written(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 8))))
     assert [example.id for example in (*first.examples, *second.examples)] == ["q1", "7", "8"]
     assert (first.is_superglue, second.is_superglue) == (False, True)
     for example in (*first.examples, *second.examples):
@@ -69,7 +62,7 @@ def test_both_layouts_are_the_same(tmp_path: Path) -> None:
     assert cloze.describe(first) == {
         "questions": 1, "passages": 1, "entities": 5, "answers": 2, "answers_not_at_offset": 0,
     }  # fmt: skip
-    [alone] = cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)))).examples
+    [alone] = cloze.read(written(tmp_path, passage(numbered(QUERY, 7)))).examples
     assert alone.id == "7"
 
 

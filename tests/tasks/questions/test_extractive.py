@@ -1,6 +1,5 @@
 """Extractive question answering: SQuAD 1.1's layout, features of all windows, n-best answers, entities."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from tasks.questions import extractive, extractive_format, extractive_input
 from tasks.questions.answers import N_BEST
 from tasks.task import InputSettings, Outputs
 from tests.support import ROOT
-from tests.support.fine_tuned import bare
+from tests.support.fine_tuned import bare, written
 from tests.support.models import TINY, shake
 from tests.support.properties import given, settings, st
 
@@ -32,12 +31,6 @@ QUESTION = {"id": "q1", "question": "When?", "answers": [{"answer_start": 15, "t
 def squad(*questions: dict[str, Any], passage: Any = PASSAGE, **changes: Any) -> dict[str, Any]:
     article = {"title": "The_Po%C3%A8t", "paragraphs": [{"context": passage, "qas": list(questions)}]}
     return {"version": "1.1", "data": [article], **changes}
-
-
-def written(tmp_path: Path, value: Any, name: str = "data.json") -> Path:
-    path = tmp_path / name
-    path.write_text(json.dumps(value))
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
-from tasks.io.records import read_records
 from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
@@ -20,7 +18,7 @@ from tasks.predict import main
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
 from tests.support.asked import Command, lines, objects
-from tests.support.fine_tuned import EXAMPLES, bare
+from tests.support.fine_tuned import EXAMPLES, bare, reconfigured, written_answers
 
 
 def running_text(words: Sequence[str]) -> str:
@@ -58,17 +56,11 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "field", "labels"),
-    [("entity_typing", "labels", "labels"), ("relation_classification", "relation", "relation")],
+    ("task", "field"), [("entity_typing", "labels"), ("relation_classification", "relation")]
 )
-def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: str, labels: str) -> None:
+def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: str) -> None:
     predictor = load(folder / f"{task}-luke", device="cpu")
-    written = read_records(folder / f"{task}-luke" / "predictions-test.jsonl")
-    questions = [
-        {name: value for name, value in record.values.items() if name not in (labels, "prediction")}
-        for record in written
-    ]
-    wanted = [{field: record.values["prediction"]} for record in written]
+    questions, wanted = written_answers(folder / f"{task}-luke", field)
     assert bare(predictor.predict(questions)) == wanted
 
 
@@ -205,11 +197,11 @@ def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Pat
         found = []
         for temperature in (None, 1, 0.5, 4.0):
             model = tmp_path / f"{task}-{temperature}"
-            shutil.copytree(folder / f"{task}-luke", model)
-            config = json.loads((model / "config.json").read_text())
-            del config["calibration_temperature"]
-            config |= {} if temperature is None else {"calibration_temperature": temperature}
-            (model / "config.json").write_text(json.dumps(config))
+            reconfigured(folder / f"{task}-luke", model, calibration_temperature=temperature)
+            if temperature is None:
+                config = json.loads((model / "config.json").read_text())
+                del config["calibration_temperature"]
+                (model / "config.json").write_text(json.dumps(config))
             found += load(model, device="cpu").predict([question])
         older, neutral, sharp, flat = found
         assert older == neutral
@@ -221,10 +213,7 @@ def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("value", [0, -1, "1", None, True, [1]])
 def test_a_temperature_that_is_none_is_named(folder: Path, tmp_path: Path, value: Any) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(folder / "ner-luke", model)
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "calibration_temperature": value}))
+    model = reconfigured(folder / "ner-luke", tmp_path / "model", calibration_temperature=value)
     with pytest.raises(ValueError, match=r"config.json: calibration_temperature is .*; wanted a number"):
         load(model, device="cpu")
 

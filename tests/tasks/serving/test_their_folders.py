@@ -17,17 +17,15 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
-from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.ner.columns import Sentence
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
-from tasks.task import Hyperparameters, InputSettings
-from tests.support.fine_tuned import EXAMPLES, bare
+from tasks.task import InputSettings
+from tests.support.fine_tuned import EXAMPLES, bare, prepared
 from tests.support.models import TINY, luke_of_transformers
 
 LABELS = {
@@ -76,15 +74,19 @@ def write_entities(folder: Path, vocabulary: dict[str, int], file: str = "entity
 def fine_tuned(
     task: str, tokenizer: Path, folder: Path, entities: dict[str, int], labels: Sequence[str]
 ) -> Any:
-    """A random model with its tokenizer, both written by transformers: the model as they read it from the folder."""
+    """A random model with its tokenizer, both written by transformers: the model as they read it from the folder.
+
+    With THEIRS its attention is the original one, but in entity recognition, where it finds one class alone.
+    """
     import transformers
 
     kind = getattr(transformers, TASKS[task].ARCHITECTURE)
-    labelled = {
+    changes = {
+        "use_entity_aware_attention": entities is OURS or task == "ner",
         "id2label": dict(enumerate(labels)),
         "label2id": {name: row for row, name in enumerate(labels)},
     }
-    reordered(luke(kind.__name__, tokenizer, **labelled), entities).save_pretrained(folder)
+    reordered(luke(kind.__name__, tokenizer, **changes), entities).save_pretrained(folder)
     words = json.loads((tokenizer / "vocab.json").read_text())
     added = {name: len(words) + number for number, name in enumerate(("<ent>", "<ent2>"))}
     files = folder.with_name("tokenizer")
@@ -122,12 +124,6 @@ def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
     return text, places
 
 
-def prepared(task: str, weights: Path, tokenizer: Path) -> Prepared:
-    hyperparameters = Hyperparameters(1e-3, 1e-3, batch_size=4, epochs=1, max_words=96)
-    settings = FineTuningSettings(weights, tokenizer, seed=1, device="cpu")
-    return prepare(TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, settings)
-
-
 @pytest.mark.parametrize("file", ["entity_vocab.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("task", [*MARKED, "ner", "cloze_qa"])
 def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
@@ -139,7 +135,9 @@ def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
         reordered(luke("LukeModel", tokenizer), entities).save_pretrained(folder)
         if name != "plain":
             write_entities(folder, entities, file)
-    plain, *others = (prepared(task, folder, tokenizer) for folder in folders.values())
+    plain, *others = (
+        prepared(folder, task=task, weights=folder, tokenizer=tokenizer) for folder in folders.values()
+    )
     losses = []
     for run in (plain, *others):
         for key, tensor in plain.module.state_dict().items():
@@ -151,18 +149,19 @@ def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
 
 def test_a_table_that_is_kept_whole_must_begin_as_ours(tokenizer: Path, tmp_path: Path) -> None:
     luke("LukeModel", tokenizer).save_pretrained(tmp_path)
+    given: dict[str, Any] = {"folder": tmp_path, "weights": tmp_path, "tokenizer": tokenizer}
     for entities in ({}, OURS):
         write_entities(tmp_path, entities)
-        prepared("extractive_qa", tmp_path, tokenizer)
+        prepared(task="extractive_qa", **given)
     write_entities(tmp_path, THEIRS)
     message = (
         r"has the special entities at \{'\[PAD\]': 2, .*; wanted \{'\[PAD\]': 0, .*takes the whole table"
     )
     with pytest.raises(ValueError, match=message):
-        prepared("extractive_qa", tmp_path, tokenizer)
+        prepared(task="extractive_qa", **given)
     write_entities(tmp_path, {"[UNK]": 1, "[PAD]": 2})
     with pytest.raises(ValueError, match=r"no entity \[MASK\] in entity_vocab.json or tokenizer_config.json"):
-        prepared("ner", tmp_path, tokenizer)
+        prepared(task="ner", **given)
 
 
 def test_only_lukes_of_transformers_have_a_vocabulary(tmp_path: Path) -> None:

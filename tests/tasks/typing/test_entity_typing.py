@@ -1,6 +1,5 @@
 """Entity typing: both formats of Open Entity, brackets, label sets and loose micro scores."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import pytest
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.task import InputSettings, Outputs
 from tasks.typing import entity_typing
-from tests.support import ROOT
+from tests.support.fine_tuned import written
 from tests.support.properties import given, settings, st
 
-EXAMPLES = ROOT / "examples" / "entity_typing"
 ERNIE = {"sent": "A cat ( Tom ) sat .", "labels": ["entity", "object"], "start": 8, "end": 11}
 ULTRA_FINE = {
     "annot_id": "x/1",
@@ -22,12 +20,6 @@ ULTRA_FINE = {
     "right_context_token": ["-RRB-", "sat", "."],
     "y_str": ["person", "cat", "pet"],
 }
-
-
-def written(tmp_path: Path, *records: dict[str, Any], name: str = "data.json") -> Path:
-    path = tmp_path / name
-    path.write_text("\n".join(map(json.dumps, records)))
-    return path
 
 
 def featurize(

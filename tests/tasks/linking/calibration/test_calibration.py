@@ -32,9 +32,8 @@ from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
 from tests.support.asked import Linking
 from tests.support.contexts import write_context_table
-from tests.support.linking import pages_of, write_model
-from tests.support.mentions import write_mentions
-from tests.support.oracle_tables import Pages
+from tests.support.linking import linker_of, pages_of, write_model
+from tests.support.mentions import small_pages, write_mentions
 from tests.support.properties import given, st
 
 # Outcomes that are drawn
@@ -137,12 +136,6 @@ def test_without_a_model_contexts_alone_are_weighed() -> None:
     assert (found.context_weight, found.coherence_weight) == pytest.approx((4.0, 2.0), rel=0.3)
 
 
-def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
-    outcomes = drawn((1.0, 8.0, 4.0, 0.0, 1.0, 0.0), 200)
-    assert outcomes.is_right.any(axis=1).all()
-    assert fit_discount(outcomes) == 0.0
-
-
 def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
     """Candidates that stand alone tell the discount, and how often they are right."""
     only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
@@ -181,18 +174,9 @@ PAGE = "a a a b b"
 def small(tmp_path: Path) -> Linker:
     """ "a" links twice to A and once to B, "b" to B, and once to C from the first page alone."""
     ends = [["A", "A", "B", "B", "C"], ["A", "A", "B", "B", "B"]]
-    pages = [{"page_id": n, "title": "ABDE"[n], "is_disambiguation": False} for n in range(4)]
-    rows = [
-        {
-            "page_id": number,
-            "text": PAGE,
-            "links": [{"start": 2 * n, "end": 2 * n + 1, "target": end} for n, end in enumerate(each)],
-        }
-        for number, each in enumerate(ends)
-    ]
-    write_mentions(tmp_path / "mentions", Pages(pages, [], [rows]))
-    annotator = Annotator.open(tmp_path / "mentions", min_commonness=0.0)
-    return Linker(CandidateFinder(annotator.table), annotator)
+    articles = [(PAGE, [(2 * n, 1, end) for n, end in enumerate(each)]) for each in ends]
+    write_mentions(tmp_path / "mentions", small_pages([*articles, ("", []), ("", [])], "ABDE"))
+    return linker_of(tmp_path / "mentions")
 
 
 def page(*titles: str | None) -> Document:

@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -237,11 +236,9 @@ def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Pa
 
 
 def test_documents_of_wned_without_a_text_may_be_left_out(tmp_path: Path) -> None:
-    def change(text: str) -> str:
-        return text.replace('docName="turing.txt"', 'docName="none"')
-
     left_out = Skipped()
-    [document] = read_documents(edited(tmp_path, "wned.xml", change), left_out)
+    path = edited(tmp_path, "wned.xml", 'docName="turing.txt"', 'docName="none"')
+    [document] = read_documents(path, left_out)
     assert document.id == "zurich.txt"
     [told] = left_out.lines()
     assert re.match(r"1: .*RawText/none: no such file; .* \(the first at .*wned\.xml:3\)", told)
@@ -286,11 +283,13 @@ def test_a_bad_line_is_named(tmp_path: Path, record: dict[str, object], message:
     assert "\n" not in str(error.value)
 
 
-def edited(tmp_path: Path, file: str, change: Callable[[str], str]) -> Path:
+def edited(tmp_path: Path, file: str, old: str, new: str) -> Path:
     """A copy of a file with its texts, changed."""
     shutil.copytree(FILES, tmp_path / "copy")
     path = tmp_path / "copy" / file
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
     return path
 
 
@@ -315,12 +314,8 @@ def edited(tmp_path: Path, file: str, change: Callable[[str], str]) -> Path:
     ],
 )  # fmt: skip
 def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
-    def change(text: str) -> str:
-        assert old in text
-        return text.replace(old, new)
-
     with pytest.raises(ValueError, match=message) as error:
-        read_documents(edited(tmp_path, file, change))
+        read_documents(edited(tmp_path, file, old, new))
     assert "\n" not in str(error.value)
 
 

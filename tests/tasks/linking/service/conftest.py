@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def linker(table: Path) -> "Linker":
-    from pipeline.lookup.annotator import Annotator
-    from tasks.linking.candidates import CandidateFinder
-    from tasks.linking.linker import Linker
+    from tests.support.linking import linker_of
 
-    annotator = Annotator.open(table, min_commonness=0.0)
-    return Linker(CandidateFinder(annotator.table), annotator)
+    return linker_of(table)
