@@ -47,6 +47,7 @@ def test_among_all_others_honest_clients_are_answered(table: Path, tmp_path: Pat
     assert [row["passed"] for row in rows["Checks"]][1:3] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_found(table: Path, tmp_path: Path) -> None:
     """Each text once: every other one with its mentions, and one of them with another answer than the linker's."""
     service, asked = ["--mentions", str(table)], tmp_path / "asked.jsonl"
@@ -82,6 +83,7 @@ def test_answers_are_the_same_but_for_the_last_digit(other: object, is_same: boo
     assert same([{"title": "Bob", "probability": 0.25}], other) == is_same
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_start_says_why(tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match=r"the service does not start: error: .*no such"),

@@ -476,7 +476,7 @@ def ordinary_seconds() -> float:
     return statistics.median(seconds() for _ in range(3))
 
 
-@pytest.mark.parametrize("profile", ["fixed", "paper"])
+@pytest.mark.parametrize("profile", ["fixed", pytest.param("paper", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", POISON)
 def test_poison_ends_in_time_and_memory(name: str, profile: str, ordinary_seconds: float) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
