@@ -138,12 +138,14 @@ class LinkRules:
         lines = "\n".join([raw[: _SHORT_TITLE + 1] for raw in raws])
         if not raws or not is_normalized("NFC", lines):
             return list(map(self.resolve, raws))
-        capital = self.capitals.get
+        capital, known = self.capitals.get, self._known
         # Small letters, which come after "[", become capitals; a digit or a mark stays.
         return [
             (raw if raw < "[" else capital(raw[0], raw[0]) + raw[1:], "", raw)
             if plain and len(raw) <= _SHORT_TITLE
-            else self.resolve(raw)
+            else known(raw)
+            if len(raw) <= LONGEST_KNOWN
+            else self._resolve(raw)
             for plain, raw in zip(_PLAIN_TITLES.findall(lines), raws, strict=True)
         ]
 
