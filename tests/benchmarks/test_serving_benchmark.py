@@ -36,7 +36,9 @@ def write_texts(folder: Path) -> Path:
 def test_among_all_others_honest_clients_are_answered(table: Path, tmp_path: Path) -> None:
     documents, asked = write_texts(tmp_path), str(tmp_path / "asked.jsonl")
     service = ["--mentions", str(table)]
-    options = argparse.Namespace(service=service, quick=True, documents=documents, notes=[], command="")
+    options = argparse.Namespace(
+        service=service, quick=True, documents=documents, notes=[], command="", output=tmp_path / "found.json"
+    )
     report = Report("A rehearsal", options, ())
     script.measure(options, report, asked)
     rows = {name: found for name, (_, found) in report.sections.items()}

@@ -102,7 +102,12 @@ def test_why_spark_did_not_start(tmp_path: Path, name: str, value: str, reason: 
         "try:\n    spark.session_of(stage, 1 << 20)\n"
         "except ValueError as error:\n    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    own = {
+        name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"
+    }  # tests may have theirs
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=own
+    )
     before, told = done.stdout.splitlines()
     assert before == "before"
     assert re.search(rf"Spark did not start \(.*{reason}", told), done
