@@ -56,9 +56,16 @@ class Batches:
     async def ask(self, body: bytes) -> bytes:
         """The reply to a request. Raises: what is raised for it alone."""
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (len(body), next(self._numbers), (body, reply)))
+        entry = (len(body), next(self._numbers), (body, reply))
+        heapq.heappush(self._waiting, entry)
         self._come.set()
-        return await reply
+        try:
+            return await reply
+        finally:
+            # Shorter ones may come for ever: a long body that nobody waits for would stay as long.
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+                heapq.heapify(self._waiting)
 
     async def run(self) -> None:
         """Answers until it is cancelled."""

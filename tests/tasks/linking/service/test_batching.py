@@ -68,6 +68,20 @@ def mentions(reply: object) -> list[str]:
     return [each["mention"] for document in json.loads(reply)["documents"] for each in document["mentions"]]
 
 
+def test_a_request_that_nobody_waits_for_is_not_kept() -> None:
+    """However long shorter ones go on to come before it."""
+
+    async def run() -> list[int]:
+        batches = Batches(read, Linker(), SIZE)
+        asked = [asyncio.create_task(batches.ask(request("a" * size))) for size in (5, 900, 30)]
+        await asyncio.sleep(0)
+        asked[1].cancel()
+        await asyncio.wait([asked[1]])
+        return sorted(size for size, _, _ in batches._waiting)
+
+    assert asyncio.run(run()) == [SIZE + 4, SIZE + 29]
+
+
 def test_what_came_in_the_meantime_is_computed_together() -> None:
     """As many as have so many bytes, in the order in which they came where they are as long."""
     linker = Linker()
