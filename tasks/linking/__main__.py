@@ -27,7 +27,6 @@ from tasks.linking.options import (
     add_links,
     add_method,
     add_table,
-    add_values,
     complete,
     documents_at_once,
     report_skipped,
@@ -68,17 +67,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
-    told = "files of documents; - is stdin (default: stdin)"
-    command.add_argument("inputs", nargs="*", default=[STDIN], metavar="FILE", help=told)
-    told = "a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of text "
-    told += "(default: json if the first line begins with a brace, else lines)"
-    command.add_argument("--input", choices=KINDS, help=told)
-    told = "find mentions even if a document brings its own"
-    command.add_argument("--find-mentions", dest="finds_all", action="store_true", help=told)
-    told = "show all candidates of each mention"
-    command.add_argument("--candidates", dest="shows_candidates", action="store_true", help=told)
-    told = "write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)"
-    command.add_argument("--format", choices=FORMATS, default=FORMATS[0], help=told)
+    command.add_argument(
+        "inputs",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help="files of documents; - is stdin (default: stdin)",
+    )
+    command.add_argument(
+        "--input",
+        choices=KINDS,
+        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
+        "text (default: json if the first line begins with a brace, else lines)",
+    )
+    command.add_argument(
+        "--find-mentions",
+        dest="finds_all",
+        action="store_true",
+        help="find mentions even if a document brings its own",
+    )
+    command.add_argument(
+        "--candidates",
+        dest="shows_candidates",
+        action="store_true",
+        help="show all candidates of each mention",
+    )
+    command.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="write JSON lines, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
+    )
     add_on_error(command)
     add_links(command)
 
@@ -127,10 +146,17 @@ def add_score(score: argparse.ArgumentParser) -> None:
     score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
     score.add_argument("predictions", type=Path, help="output of link for these documents")
     add_table(score, required=False)
-    told = "leave out documents whose id is the title of a page of the dump: the model may have read them"
-    score.add_argument("--leave-out-pages", action="store_true", help=told)
-    told = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
-    add_values(score, Path, "FILE", unknown_titles=told)
+    score.add_argument(
+        "--leave-out-pages",
+        action="store_true",
+        help="leave out documents whose id is the title of a page of the dump: the model may have read them",
+    )
+    score.add_argument(
+        "--unknown-titles",
+        type=Path,
+        metavar="FILE",
+        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
+    )
     add_document_errors(score)
 
 
@@ -170,14 +196,27 @@ def add_calibrate(command: argparse.ArgumentParser) -> None:
     """The options of `calibrate`."""
     add_method(command)
     add_document_errors(command)
-    told = "file of documents with titles, in a format of convert"
-    command.add_argument("--documents", type=Path, required=True, help=told)
-    told = "file to write for link --calibration, such as calibration.json"
-    command.add_argument("--output", type=Path, required=True, help=told)
-    told = "the documents are pages of the table's dump: remove each page's own links from the counts"
-    command.add_argument("--own-links", action="store_true", help=told)
-    told = "threshold to write: link gives no page to mentions below it (default: the one with the best F1)"
-    command.add_argument("--min-probability", dest="threshold", type=share, metavar="SHARE", help=told)
+    command.add_argument(
+        "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="file to write for link --calibration, such as calibration.json",
+    )
+    command.add_argument(
+        "--own-links",
+        action="store_true",
+        help="the documents are pages of the table's dump: remove each page's own links from the counts",
+    )
+    command.add_argument(
+        "--min-probability",
+        dest="threshold",
+        type=share,
+        metavar="SHARE",
+        help="threshold to write: link gives no page to mentions below it (default: the one with the best F1)",
+    )
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
@@ -207,8 +246,9 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """Add convert's arguments."""
-    told = "documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
-    convert.add_argument("file", type=Path, help=told)
+    convert.add_argument(
+        "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
+    )
     add_document_errors(convert)
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,78 +25,117 @@ PARTS = {
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
-def add_values(
-    command: argparse.ArgumentParser,
-    kind: Callable[[str], Any],
-    metavar: str,
-    default: Any = None,
-    **helps: str,
-) -> None:
-    """Add options whose values are of a kind, by their names."""
-    for name, text in helps.items():
-        flag = f"--{name.replace('_', '-')}"
-        command.add_argument(flag, type=kind, metavar=metavar, default=default, help=text)
-
-
 def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
     """The mention table, and how many candidates it gives."""
-    more = "" if required else ": resolves titles by its redirects, and counts candidates"
-    add_values(command, Path, "DIR", mentions=f"folder of BuildMentionTable{more}")
+    command.add_argument(
+        "--mentions",
+        type=Path,
+        metavar="DIR",
+        help="folder of BuildMentionTable"
+        + ("" if required else ": resolves titles by its redirects, and counts candidates"),
+    )
     command.set_defaults(wants_table=required)
-    more = ", contexts, exported model and calibration: those that are there are used" if required else ""
-    add_values(command, str, "DIR", workdir=f"work directory that has the mention table{more}")
-    told = "maximum number of candidates of a mention, the most common ones (default: %(default)s)"
-    add_values(command, positive, "N", MOST, most_candidates=told)
+    command.add_argument(
+        "--workdir",
+        metavar="DIR",
+        help="work directory that has the mention table"
+        + (", contexts, exported model and calibration: those that are there are used" if required else ""),
+    )
+    command.add_argument(
+        "--most-candidates",
+        type=positive,
+        default=MOST,
+        metavar="N",
+        help="maximum number of candidates of a mention, the most common ones (default: %(default)s)",
+    )
 
 
 def add_document_errors(command: argparse.ArgumentParser) -> None:
     """Add the option for wrong documents."""
-    told = "at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
-    told += "document and report it on stderr (default: %(default)s)"
-    command.add_argument("--on-error", choices=("stop", "skip"), default="stop", help=told)
+    command.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
+        "document and report it on stderr (default: %(default)s)",
+    )
 
 
 def add_method(command: argparse.ArgumentParser) -> None:
     """The parts of the linker."""
     add_table(command, required=True)
-    add_values(
-        command, Path, "DIR",
-        model="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json "
+    command.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json "
         "(default: no model; the most common candidate is the answer)",
-        contexts="folder of BuildContexts: the document's words and other mentions count, too",
-        tokenizer="folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
-    )  # fmt: skip
-    told = "answer the surest mention first, and let the model read its page for the next; slower (default: answer "
-    told += "all mentions at once)"
-    command.add_argument("--global", dest="is_global", action="store_true", help=told)
+    )
+    command.add_argument(
+        "--contexts",
+        type=Path,
+        metavar="DIR",
+        help="folder of BuildContexts: the document's words and other mentions count, too",
+    )
+    command.add_argument(
+        "--tokenizer",
+        type=Path,
+        metavar="DIR",
+        help="folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
+    )
+    command.add_argument(
+        "--global",
+        dest="is_global",
+        action="store_true",
+        help="answer the surest mention first, and let the model read its page for the next; slower (default: answer "
+        "all mentions at once)",
+    )
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    told = "number of words and entities computed at once (default: %(default)s)"
-    add_values(command, positive, "N", TOKENS_PER_BATCH, tokens_per_batch=told)
+    command.add_argument(
+        "--tokens-per-batch",
+        type=positive,
+        default=TOKENS_PER_BATCH,
+        help="number of words and entities computed at once (default: %(default)s)",
+    )
 
 
 def add_links(command: argparse.ArgumentParser) -> None:
     """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
     add_method(command)
-    told = (
-        "folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in the "
-        "letters of links: BERLIN and berlin are not, unless links are written so)"
+    command.add_argument(
+        "--ner",
+        type=Path,
+        metavar="DIR",
+        help="folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in the "
+        "letters of links: BERLIN and berlin are not, unless links are written so)",
     )
-    add_values(command, Path, "DIR", ner=told)
-    add_values(
-        command, str, "CODE",
-        language="language, such as en, whose rules split sentences for --ner; an unknown code gets general rules, and "
+    command.add_argument(
+        "--language",
+        metavar="CODE",
+        help="language, such as en, whose rules split sentences for --ner; an unknown code gets general rules, and "
         f"with {NO_LANGUAGE} each line is a sentence (default: the table's language)",
-    )  # fmt: skip
-    told = "find only names that are links in at least this share of their occurrences (default: %(default)s)"
-    add_values(command, share, "SHARE", MIN_LINK_PROBABILITY, min_link_probability=told)
-    add_values(
-        command, share, "SHARE",
-        min_probability="give no page to a mention whose page is less probable. The probability is multiplied by "
-        "link_probability for the table's names, and by label_probability for mentions of --ner (default: 0; for a "
-        "document's own mentions the calibration's threshold)",
-    )  # fmt: skip
-    told = "output of calibrate with the same --mentions, --most-candidates, --model, --contexts and --global"
-    add_values(command, Path, "FILE", calibration=told)
+    )
+    command.add_argument(
+        "--min-link-probability",
+        type=share,
+        default=MIN_LINK_PROBABILITY,
+        metavar="SHARE",
+        help="find only names that are links in at least this share of their occurrences (default: %(default)s)",
+    )
+    command.add_argument(
+        "--min-probability",
+        type=share,
+        metavar="SHARE",
+        help="give no page to a mention whose page is less probable. The probability is multiplied by link_probability "
+        "for the table's names, and by label_probability for mentions of --ner (default: 0; for a document's own "
+        "mentions the calibration's threshold)",
+    )
+    command.add_argument(
+        "--calibration",
+        type=Path,
+        metavar="FILE",
+        help="output of calibrate with the same --mentions, --most-candidates, --model, --contexts and --global",
+    )
 
 
 def complete(options: argparse.Namespace) -> None:

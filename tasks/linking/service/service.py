@@ -22,7 +22,7 @@ from tasks.io.arguments import positive
 from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.linker import Linker
-from tasks.linking.options import add_links, add_values
+from tasks.linking.options import add_links
 from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest
 from tasks.linking.service.places import Places, Refused
 
@@ -66,15 +66,22 @@ class Limits:
 
 def add_service(serve: argparse.ArgumentParser) -> None:
     """Add the service's address and limits, and the parts of its linker."""
-    told = "address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)"
-    serve.add_argument("--host", default="127.0.0.1", help=told)
-    told = "port to listen at; 0 takes a free one (default: %(default)s)"
-    serve.add_argument("--port", type=int, default=PORT, help=told)
+    serve.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)",
+    )
+    serve.add_argument(
+        "--port", type=int, default=PORT, help="port to listen at; 0 takes a free one (default: %(default)s)"
+    )
     for name, most in (("bytes", MOST_BYTES), ("documents", MOST_DOCUMENTS)):
-        told = f"maximum {name} of a request (default: %(default)s)"
-        add_values(serve, positive, "N", most, **{f"most_{name}": told})
-    told = "add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net"
-    serve.add_argument("--docs", action="store_true", help=told)
+        text = f"maximum {name} of a request (default: %(default)s)"
+        serve.add_argument(f"--most-{name}", type=positive, default=most, metavar="N", help=text)
+    serve.add_argument(
+        "--docs",
+        action="store_true",
+        help="add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net",
+    )
     add_links(serve)
 
 

@@ -68,6 +68,7 @@ def test_a_module_where_the_user_stands_is_not_imported(
     for processes in (1, 2):
         folder = str(tmp_path / str(processes))
         run_blocks(PageExtractor, blocks, folder, "key", arguments_for(dump), processes=processes)
+        assert len(storage.finished_blocks(folder, "key")) == len(blocks) == 2
 
 
 def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
