@@ -179,9 +179,9 @@ class Task(Protocol[Dataset, Feature]):
     DEV_METRIC: str
     """The score on dev by which epochs and hyperparameters are chosen: exact_match or f1, which all tasks have."""
     BEST_EPOCH_IN_PAPER: bool
-    """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
+    """True where the profile `paper` keeps the best epoch on dev, as `fixed` always does, and not the last."""
     BEGINS_WITHOUT_ENTITIES: bool
-    """Whether words begin as if there were no entities with all weights, not only with those that know none."""
+    """True where words begin as if there were no entities with all weights, not only with those that know none."""
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str

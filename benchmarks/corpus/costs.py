@@ -1,4 +1,4 @@
-"""What the stages cost, for `workflows/planning/costs.toml`, from a result of the corpus benchmark.
+"""The costs of the stages, for `workflows/planning/costs.toml`, from a result of the corpus benchmark.
 
     python -m benchmarks.corpus.costs benchmarks/results/DATE-corpus.json > workflows/planning/costs.toml
 
@@ -18,7 +18,7 @@ from workflows.planning.plan import Cost, work_seconds
 
 
 def costs(found: Record) -> dict[str, Cost]:
-    """What each stage costs, by a benchmark's record."""
+    """Return the cost of each stage by a benchmark's record."""
     runs, processes = Runs(found["runs"]), found["processes"]
     made = [dump for dump in found["dumps"] if "-linked-" in dump["name"]]
     small, large = made[0], made[-1]
@@ -27,7 +27,7 @@ def costs(found: Record) -> dict[str, Cost]:
         return runs.median(dump["name"], stage, name) or 0.0
 
     def line(stage: str, name: str) -> tuple[float, float]:
-        """Where a figure begins, and how much it rises for a byte."""
+        """Return the beginning of a figure, and its rise for a byte."""
         first, last = (figure(dump, stage, name) for dump in (small, large))
         if STAGES[stage].grows_with == "sample":  # which a larger dump does not make larger
             return last, 0.0

@@ -1,4 +1,4 @@
-"""How fast `ExtractPages` is, beside wikipedia2vec, in one run.
+"""The speed of `ExtractPages` beside wikipedia2vec, in one run.
 
 Speed is 10^6 bytes of uncompressed XML a CPU second, from bz2 to what the program writes. README.md says what is
 measured and how.

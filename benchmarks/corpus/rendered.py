@@ -1,4 +1,4 @@
-"""What a reader of the rendered page misses in extracted text, beside other extractors.
+"""The words of a rendered page that extracted text lacks, beside other extractors.
 
 A folder or a tar holds pages as NAME.wikitext and NAME.html, in one folder a language. The words of running paragraphs
 are those of `<p>` outside tables, boxes, lists, notes, captions and formulas. A word is lost where the extracted text
@@ -127,7 +127,7 @@ def gaps(wanted: list[str], found: list[str]) -> Iterator[tuple[int, int, Counte
 
 
 class Places:
-    """Where the words of a page's paragraphs stand in its source."""
+    """Return where the words of a page's paragraphs stand in its source."""
 
     def __init__(self, page: Page) -> None:
         self.source = unicodedata.normalize("NFC", page.source)

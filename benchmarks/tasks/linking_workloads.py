@@ -1,4 +1,4 @@
-"""What `linking.py` and `serving.py` run in processes of their own. Each imports no more than its work needs."""
+"""The work of `linking.py` and `serving.py` in processes of their own. Each imports no more than its work needs."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What `ner.py` measures inside of a process of its own."""
+"""The measurements of `ner.py` in a process of its own."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -18,7 +18,7 @@ from tasks.ner.spans import Span, tags_of_spans
 from tasks.ner.words import Word, record_lines
 
 Place = Mapping[str, Any]
-"""What tells a document from others: the number of its `line`, or its `file`."""
+"""The name of a document among others: the number of its `line`, or its `file`."""
 Values = Mapping[str, Any]
 FORMATS = ("json", "conll", "brat", "html")
 

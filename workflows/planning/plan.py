@@ -29,7 +29,7 @@ _HEADINGS = ("stage", "state", "core-minutes", "minutes", "disk GB", "scratch GB
 
 
 class Estimate(NamedTuple):
-    """What a stage is expected to take: CPU seconds, seconds, and bytes on disk and of scratch."""
+    """The expected costs of a stage: CPU seconds, seconds, and bytes on disk and of scratch."""
 
     cpu_seconds: float
     seconds: float
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stage took on the machine of `costs.toml`.
+    """The costs of a stage on the machine of `costs.toml`.
 
     Attributes:
         start: CPU seconds for the smallest dump.
@@ -58,14 +58,14 @@ class Cost:
     scratch: float = 0.0
 
     def estimate(self, size: float, processes: int, speed: float) -> Estimate:
-        """What the stage takes for a dump of this size, where work takes `speed` times as long as on that machine."""
+        """Return the costs for a dump of this size, where work takes `speed` times as long as on that machine."""
         work, at_once = self.seconds * size / 1e6, min(processes, machine.processors())
         seconds = self.begin + work * (self.alone + (1 - self.alone) / at_once)
         return Estimate(speed * (self.start + work), speed * seconds, self.disk * size, self.scratch * size)
 
 
 def read_costs() -> tuple[float, dict[str, Cost]]:
-    """What was measured: `work_seconds` of that machine, and each stage's cost."""
+    """The measurements: `work_seconds` of that machine, and each stage's cost."""
     values = tomllib.loads(resources.files("workflows.planning").joinpath("costs.toml").read_text("utf-8"))
     return values.pop("work_seconds"), {name: Cost(**cost) for name, cost in values.items()}
 
@@ -84,7 +84,7 @@ def work_seconds() -> float:
 
 
 class Plan(Step):
-    """What each stage up to the sequences and the mention table will take; nothing is run."""
+    """Return the expected costs of each stage up to the sequences and the mention table; nothing is run."""
 
     TABLES = ("corpus", "sequences", "pretraining", "machine")
 
@@ -106,7 +106,7 @@ class Plan(Step):
         return list(found.values())
 
     def dump_bytes(self) -> float:
-        """How large the dump is, as bzip2 packs it. Raises: ValueError where that is not known yet."""
+        """Return the size of the dump as bzip2 packs it. Raises: ValueError where that is not known yet."""
         fetched = self.clone(FetchDump)
         if not is_remote(self.settings.corpus.dump) or fetched.complete():
             return sum(map(packed_size, fetched.paths()))

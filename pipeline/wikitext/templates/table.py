@@ -42,7 +42,8 @@ class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
     `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
-    the wiki's language; `site_name` is the wiki's own name. With `keeps_case` the dump's names differ by case alone.
+    the wiki's language; `site_name` is the wiki's own name. With `keeps_case` the dump's
+    templates are told apart by the case of their first letter, too.
     """
 
     def __init__(
