@@ -8,7 +8,7 @@ from pathlib import Path
 from model.files import PRETRAINING, read_optional
 from model.hf.load import read_pretrained
 from model.pretraining.evaluation import evaluate, open_held_out
-from model.training.loop import resolve_device
+from model.training.devices import resolve_device
 
 
 def of_workdir(workdir: Path) -> tuple[Path, Path]:

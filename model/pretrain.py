@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from model.data.masking import PROFILES
-from model.pretraining.configuration import choose
 from model.pretraining.phases import Execution
-from model.pretraining.recipes import HELP, RECIPES, SCRATCH
+from model.pretraining.recipes import HELP, RECIPES, SCRATCH, choose
 from model.pretraining.run import DEFAULTS, pretrain
 
 

@@ -11,7 +11,7 @@ luke      the console script
 
 from workflows.base import commandline
 from workflows.planning.plan import Plan
-from workflows.run.values import Run
+from workflows.run.file import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments

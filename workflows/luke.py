@@ -66,7 +66,7 @@ def outlook_of(words: Sequence[str]) -> int | None:
         return None
     from workflows import BuildSequences, RunAll
     from workflows.base import outlook
-    from workflows.run.values import Run
+    from workflows.run.file import Run
 
     try:
         settings = Run.read(workdir)

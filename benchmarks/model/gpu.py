@@ -26,7 +26,7 @@ from benchmarks.model import gpu_tables as tables
 from benchmarks.model.workloads import AWARE, ORIGINAL, OURS, THEIRS
 from benchmarks.tasks import ner
 from model.pretraining.recipes import PRECISIONS
-from model.pretraining.throughput import has_bf16, published_rate
+from model.training.devices import has_bf16, published_rate
 from tests.support.shards import random_rows, write_long_sequences, write_sequences
 
 # The module of each workload.

@@ -26,14 +26,8 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
-from model.pretraining.throughput import (
-    describe_device,
-    matrix_rate,
-    published_rate,
-    synchronize,
-    training_flops,
-    work_of,
-)
+from model.pretraining.throughput import training_flops, work_of
+from model.training.devices import describe_device, matrix_rate, published_rate, synchronize
 from model.training.optimizer import make_optimizer, parameter_groups
 from tests.support.attention_kernels import attention_kernel
 

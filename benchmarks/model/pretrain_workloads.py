@@ -18,7 +18,8 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.phases import prepare, to_device
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
-from model.pretraining.throughput import Work, matrix_rate, synchronize, training_flops, work_of
+from model.pretraining.throughput import Work, training_flops, work_of
+from model.training.devices import matrix_rate, synchronize
 from model.training.loop import fit
 from model.training.optimizer import make_optimizer, parameter_groups
 from model.training.ranks import Ranks

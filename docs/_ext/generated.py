@@ -19,10 +19,10 @@ from typing import Any
 from unittest import mock
 
 from model.presets import PRESET_TABLES
-from model.pretraining.configuration import of_preset
+from model.pretraining.recipes import of_preset
 from workflows.base.commandline import steps
+from workflows.run.options import PRESET, defaults, options
 from workflows.run.tables import TABLES
-from workflows.run.values import PRESET, defaults, options
 
 DOCS = Path(__file__).resolve().parent.parent
 LOG = DOCS.parent / "benchmarks" / "LOG.md"

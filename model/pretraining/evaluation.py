@@ -62,7 +62,7 @@ def evaluate(
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
     of_words, of_entities = held_out.make_masker(), held_out.make_masker(masks_words=False)
-    word_rows, entity_rows = [no_rows(SCORES)], [no_rows(SCORES + BASELINES)]
+    word_rows, entity_rows = [np.zeros((0, 1 + SCORES))], [np.zeros((0, 1 + SCORES + BASELINES))]
     with evaluating(module):
         for number, first in enumerate(range(0, len(places), batch_size)):
             if number % ranks.count != ranks.rank:
@@ -107,11 +107,6 @@ def entity_columns(
 def mask(masker: Masker, corpus: Corpus, chosen: Sequence[tuple[int, int]]) -> list[MaskedSequence]:
     """The sequences of these (epoch, index)."""
     return [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
-
-
-def no_rows(count: int) -> NDArray[np.float64]:
-    """No rows of so many columns and a number."""
-    return np.zeros((0, 1 + count))
 
 
 def columns(scores: Scores) -> list[NDArray[Any]]:

@@ -130,9 +130,6 @@ class Loader:
 
         With `pinned` they lie in memory that a GPU reads by itself.
         """
-        if not workers:
-            steps = (self[step] for step in range(first, end))
-            return ((step.pin_memory() if pinned else step).micro_batches() for step in steps)
         from torch.utils.data import DataLoader
 
         loader: Any = DataLoader(

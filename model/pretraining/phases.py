@@ -15,8 +15,9 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.recipes import Phase, Recipe
-from model.pretraining.throughput import Meter, Peaks, describe_device, peak_memory, progress_text, work_of
+from model.pretraining.throughput import Meter, progress_text, work_of
 from model.training.checkpoints import Checkpoint, save_checkpoint
+from model.training.devices import Peaks, describe_device, peak_memory
 from model.training.loop import NotFiniteError, fit
 from model.training.metrics_log import Line, Record, StepMeans
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups

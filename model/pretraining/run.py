@@ -24,15 +24,14 @@ from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining import VERSION
-from model.pretraining.configuration import Configuration, values_text
 from model.pretraining.evaluation import sample_predictions
 from model.pretraining.loader import Loader
 from model.pretraining.phases import CHECKPOINTS, Execution, PhaseTraining
-from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
+from model.pretraining.recipes import RANDOM, SCRATCH, Configuration, Recipe, values_text
 from model.pretraining.start import begin_with_words, build_model
-from model.pretraining.throughput import gpu_memory, has_bf16
 from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
-from model.training.loop import check_seed, resolve_device
+from model.training.devices import gpu_memory, has_bf16, resolve_device
+from model.training.loop import check_seed
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
 from model.training.ranks import Ranks, join
 from model.training.signals import on_sigterm

@@ -15,8 +15,7 @@ from model.luke.embeddings import initialise
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.luke.new_entities import copy_places
 from model.luke.titles import vectors_of_titles
-from model.pretraining.configuration import Configuration
-from model.pretraining.recipes import SCRATCH
+from model.pretraining.recipes import SCRATCH, Configuration
 
 logger = logging.getLogger(__name__)
 MOST_SPARE_WORDS = 127  # tables are rounded up to a multiple of 128 at most; more is another tokenizer's

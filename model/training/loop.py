@@ -86,21 +86,6 @@ def check_finite(step: int, values: Mapping[str, float]) -> None:
         raise NotFiniteError(step, values)
 
 
-def resolve_device(name: str) -> torch.device:
-    """The device of that name; "auto" is the GPU where there is one. ValueError for one that is not there."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:N") from error
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
-            f"device {name!r} is not there ({torch.cuda.device_count()} GPUs found); use cpu or auto"
-        )
-    return device
-
-
 def check_seed(seed: int) -> None:
     """Raises: ValueError for a seed that torch's generators cannot take."""
     if not 0 <= seed < 2**63:

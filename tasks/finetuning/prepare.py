@@ -12,7 +12,7 @@ from model.files import pretrained_words
 from model.hf.load import entity_vocabulary, load_luke, read_fine_tuned
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
-from model.training.loop import resolve_device
+from model.training.devices import resolve_device
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.entities import add_entities, check_takes_entities, kept_entities, shrink_entities

@@ -13,7 +13,7 @@ from model.hf.fine_tuned import load_fine_tuned, read_temperature
 from model.hf.load import entity_vocabulary, load_strictly
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
-from model.training.loop import resolve_device
+from model.training.devices import resolve_device
 from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.finetuning import TOKENIZER

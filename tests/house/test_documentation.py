@@ -29,8 +29,8 @@ from tests.support.stages import MINILM, run_in_process
 from workflows.base.commandline import read_command, stage_of
 from workflows.base.helping import own_parameters
 from workflows.luke import COMMANDS as COMMANDS_OF_LUKE
-from workflows.run.file import change_run, parse_set
-from workflows.run.values import Run, all_options
+from workflows.run.file import Run, change_run, parse_set
+from workflows.run.options import all_options
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import generated  # docs/_ext, which is no package

@@ -8,9 +8,8 @@ import pytest
 
 from model.luke.flat import FlatBatch
 from model.pretraining import run as pretraining
-from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.recipes import RECIPE_NAMES, Phase, Recipe
+from model.pretraining.recipes import RECIPE_NAMES, Phase, Recipe, choose
 
 SHORT = Recipe(
     phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),

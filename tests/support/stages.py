@@ -34,7 +34,7 @@ from workflows import (
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 from workflows.run.document import NAME
-from workflows.run.values import Run
+from workflows.run.file import Run
 
 MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
 LUIGI = str(Path(sys.executable).with_name("luigi"))

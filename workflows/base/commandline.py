@@ -22,9 +22,8 @@ from luigi.task_register import Register
 from pipeline.storage import locks
 from workflows.base import helping, machine, outlook, stopping
 from workflows.base.stage import Step
-from workflows.run.file import Change, change_run, parse_set
+from workflows.run.file import WORKDIR, Change, change_run, parse_set
 from workflows.run.kinds import similar
-from workflows.run.values import WORKDIR
 
 logger = logging.getLogger("workflows")
 

@@ -9,9 +9,8 @@ from typing import Any
 import luigi
 
 from workflows.base.stage import Step
-from workflows.run.file import option_of
+from workflows.run.options import PRESET, all_options, homes, option_of, options
 from workflows.run.tables import TABLES
-from workflows.run.values import PRESET, all_options, homes, options
 
 GENERAL = {
     "--workdir": "folder of all stages, on a POSIX file system; for a cluster one that all its machines see under the "

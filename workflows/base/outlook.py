@@ -8,7 +8,7 @@ from pipeline import storage
 from workflows.base.stage import Stage, Step
 from workflows.base.terminal import aligned
 from workflows.run.kinds import AUTO
-from workflows.run.values import homes
+from workflows.run.options import homes
 
 DONE = "done"
 _MOST_CHARACTERS = 80  # of two values in a line

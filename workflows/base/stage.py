@@ -22,9 +22,9 @@ import luigi
 from pipeline import storage
 from pipeline.storage import Result, locks
 from workflows.base import machine
+from workflows.run.file import Run
 from workflows.run.kinds import AUTO
 from workflows.run.tables import Machine
-from workflows.run.values import Run
 
 logger = logging.getLogger("workflows")
 

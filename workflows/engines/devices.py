@@ -13,7 +13,7 @@ def torch_devices(name: str) -> list[str]:
     """
     import torch
 
-    from model.training.loop import resolve_device
+    from model.training.devices import resolve_device
 
     if name == AUTO and torch.cuda.is_available():
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())]

@@ -2,7 +2,7 @@
 
 kinds     what a value has to be
 tables    every option, declared once: type, check, help, flag
-values    a run of these tables; presets, which are run files, too
+options   the options of all tables by their names
 document  the text of a run file
-file      run.toml: changed and written whole
+file      a run of these tables, read from run.toml, changed and written whole
 """

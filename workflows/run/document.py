@@ -1,14 +1,20 @@
-"""The text of a run file: where it lies, how it is read and parsed."""
+"""The text of a run file: where it lies, how it is read and parsed, and one without values."""
 
 import os
+import textwrap
+from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from pipeline import storage
+from workflows.run.kinds import AUTO, Option
+from workflows.run.options import PRESET, defaults, options
+from workflows.run.tables import TABLES
 
 NAME = "run.toml"
 VERSION = 1  # of the file
+_WIDTH = 110
 
 
 def path_of(workdir: str) -> str:
@@ -40,3 +46,32 @@ def parse(text: str, path: str) -> tomlkit.TOMLDocument:
             f"{path}: version is {version!r}, and this project reads {VERSION}; update the project"
         )
     return document
+
+
+def template() -> str:
+    """A run file without values: every table, with a comment for each field."""
+    lines = [
+        "# What this work directory is built from. Flags of the command line change it; so may you.",
+        "# A field that is not given has its default, or the preset's value.",
+        f"version = {VERSION}",
+        "",
+        *_comment("preset", PRESET, AUTO),
+    ]
+    for table in TABLES:
+        by_default = defaults(table)
+        lines += ["", f"[{table}]"]
+        for key, option in options(table).items():
+            lines += _comment(key, option, by_default.get(key))
+    return "\n".join(lines) + "\n"
+
+
+def _comment(key: str, option: Option, default: Any) -> list[str]:
+    shown = "" if default in (None, "", {}) else f" ({_shown(default)})"
+    text = f"{key}: {option.help}{shown}"
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#     ")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

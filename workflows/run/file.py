@@ -1,27 +1,157 @@
-"""WORKDIR/run.toml: changed by flags, and written whole; a user's own lines and comments stay."""
+"""A run: the tables of WORKDIR/run.toml as values, changed by flags, and written whole.
+
+Values that are left open are the preset's. A user's own lines and comments in the file stay.
+"""
 
 import contextlib
 import fcntl
+import functools
+import json
 import logging
 import os
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import tomlkit
 
-from model.pretraining import configuration
-from model.pretraining.recipes import SCRATCH
+from model.presets import PRESET_TABLES
+from model.pretraining.recipes import SCRATCH, changed, of_preset
 from pipeline import storage
-from workflows.run.document import VERSION, parse, path_of, read
+from workflows.run.document import parse, path_of, template
+from workflows.run.document import read as text_of
 from workflows.run.kinds import AUTO, Option, resolved, similar
-from workflows.run.tables import TABLES
-from workflows.run.values import PRESET, Run, checked, defaults, elsewhere, options
+from workflows.run.options import PRESET, defaults, elsewhere, option_of, options
+from workflows.run.tables import RECIPE, TABLES, Corpus, FineTuning, Linking, Machine, Pretraining, Sequences
 
 logger = logging.getLogger("workflows")
 
-_WIDTH = 110
+WORKDIR = "work"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The values that a work directory is built from.
+
+    What is `auto` and stands in the preset gets the preset's value, so that a stage finds it resolved.
+    """
+
+    workdir: str = WORKDIR
+    preset: str = AUTO
+    corpus: Corpus = field(default_factory=Corpus)
+    sequences: Sequences = field(default_factory=Sequences)
+    pretraining: Pretraining = field(default_factory=Pretraining)
+    fine_tuning: FineTuning = field(default_factory=FineTuning)
+    linking: Linking = field(default_factory=Linking)
+    machine: Machine = field(default_factory=Machine)
+
+    def __post_init__(self) -> None:
+        if self.preset == AUTO:
+            by_base = "tiny" if self.pretraining.base_model == SCRATCH else "base"
+            object.__setattr__(self, "preset", by_base)
+        for name, values in PRESET_TABLES[self.preset].items():
+            table = getattr(self, name)
+            if name != "pretraining":
+                still_open = {key: value for key, value in values.items() if getattr(table, key) == AUTO}
+                object.__setattr__(self, name, replace(table, **still_open))
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def tables(self) -> dict[str, Any]:
+        """All values as JSON has them."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """All values as a text, from which `from_json` makes the same run."""
+        return self._text
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return json.dumps(self.tables(), sort_keys=True)  # Luigi asks for it thousands of times
+
+    @classmethod
+    def from_json(cls, text: str) -> "Run":
+        """The run of a text that `to_json` made."""
+        values = json.loads(text)
+        return cls(
+            **{name: _table(name, value) if name in TABLES else value for name, value in values.items()}
+        )
+
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, Any], *, workdir: str, source: str) -> "Run":
+        """The run of a file's tables. Paths are relative to the file's folder.
+
+        Args:
+            tables: as TOML has them.
+            workdir: the folder of all stages.
+            source: the file, for errors.
+
+        Raises:
+            ValueError: names file, table and field, the value found and the value wanted.
+        """
+        found: dict[str, Any] = {}
+        folder = os.path.dirname(os.path.abspath(source))
+        for name, values in tables.items():
+            if name == "version":
+                continue
+            if name == "preset":
+                found[name] = checked(PRESET, values, f"{source}: preset", AUTO)
+            elif name not in TABLES:
+                known = ("preset", *TABLES)
+                raise ValueError(
+                    f"{source}: [{name}] is no table of a run file{similar(name, known)} (there are {', '.join(known)})"
+                )
+            elif not isinstance(values, Mapping):
+                raise ValueError(f"{source}: {name} is {values!r}, wanted a table [{name}]")
+            else:
+                found[name] = read_table(name, values, source, folder)
+        return cls(workdir, **found)
+
+    @classmethod
+    def read(cls, workdir: str = WORKDIR) -> "Run":
+        """The run of a work directory, by its run.toml; the defaults where there is none.
+
+        Raises: ValueError where the file cannot be read.
+        """
+        path = path_of(workdir)
+        if not os.path.exists(path):
+            return cls(workdir)
+        return cls.of_tables(parse(text_of(path), path).unwrap(), workdir=workdir, source=path)
+
+
+def _table(name: str, values: Mapping[str, Any]) -> Any:
+    """A table of values that were checked before, lists as tuples again."""
+    return TABLES[name](
+        **{key: tuple(each) if isinstance(each, list) else each for key, each in values.items()}
+    )
+
+
+def read_table(name: str, values: Mapping[str, Any], source: str, folder: str) -> Any:
+    """A table of a run file, checked; paths relative to a folder. Raises: ValueError as `Run.of_tables`."""
+    known, by_default = options(name), defaults(name)
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in known:
+            near = similar(key, known) or elsewhere(key)
+            raise ValueError(f"{source}: [{name}] {key} is no field{near} (there are {', '.join(known)})")
+        read = checked(known[key], value, f"{source}: [{name}] {key}", by_default.get(key))
+        found[key] = resolved(read, known[key].kind, folder)
+    if name == "pretraining":
+        recipe = {key: found.pop(key) for key in list(found) if key in RECIPE}
+        return Pretraining(**found, recipe=recipe)
+    return TABLES[name](**found)
+
+
+def checked(of: Option, value: Any, place: str, default: Any) -> Any:
+    """A value of TOML as a run holds it. Raises: ValueError naming the place, what is found and what is wanted."""
+    if value == AUTO and default == AUTO:
+        return value
+    try:
+        return of.kind.read(value)
+    except (ValueError, TypeError):
+        wanted = f"{of.kind.wanted}, or auto" if default == AUTO else of.kind.wanted
+        raise ValueError(f"{place} is {value!r}, wanted {wanted}") from None
 
 
 @dataclass(frozen=True)
@@ -55,7 +185,7 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
     """
     path = path_of(workdir)
     with _one_at_a_time(workdir) if writes else contextlib.nullcontext():
-        before = read(path) if os.path.exists(path) else ""
+        before = text_of(path) if os.path.exists(path) else ""
         document = _begun(begin, path) if begin else parse(before or template(), path)
         lines = [_apply(document, change, path) for change in changes]
         run = Run.of_tables(document.unwrap(), workdir=workdir, source=path)
@@ -93,11 +223,6 @@ def parse_set(text: str) -> Change:
     return Change(table, field, key, value, said)
 
 
-def option_of(table: str, field: str) -> Option:
-    """The declaration of a field; that of the preset stands in no table."""
-    return options(table)[field] if table else PRESET
-
-
 def _apply(document: tomlkit.TOMLDocument, change: Change, path: str) -> str:
     """Put a value into the document; gives the line that says so, or nothing where it was that already."""
     option = option_of(change.table, change.field)
@@ -126,52 +251,22 @@ def _check_recipe(run: Run, path: str) -> None:
     """Raises: ValueError for a value of [pretraining] that cannot be, or not beside the others."""
     pretraining = run.pretraining
     try:
-        preset = configuration.of_preset(run.preset, pretraining.base_model, entities=True)
-        configuration.changed(preset, pretraining.recipe)
+        changed(of_preset(run.preset, pretraining.base_model, entities=True), pretraining.recipe)
     except ValueError as error:
         raise ValueError(f"{path}: [pretraining] {error}") from None
 
 
 def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:
     """A run file of one's own as a document for the work directory: its paths are made absolute."""
-    document = parse(read(begin), begin)
+    document = parse(text_of(begin), begin)
     Run.of_tables(document.unwrap(), workdir="", source=begin)
     for table in TABLES:
-        for field, option in options(table).items() if table in document else ():
+        for key, option in options(table).items() if table in document else ():
             values: Any = document[table]
-            if field in values and option.kind.is_path:
+            if key in values and option.kind.is_path:
                 folder = os.path.dirname(os.path.abspath(begin))
-                values[field] = resolved(values[field], option.kind, folder)
+                values[key] = resolved(values[key], option.kind, folder)
     return document
-
-
-def template() -> str:
-    """A run file without values: every table, with a comment for each field."""
-    lines = [
-        "# What this work directory is built from. Flags of the command line change it; so may you.",
-        "# A field that is not given has its default, or the preset's value.",
-        f"version = {VERSION}",
-        "",
-        *_comment("preset", PRESET, AUTO),
-    ]
-    for table in TABLES:
-        by_default = defaults(table)
-        lines += ["", f"[{table}]"]
-        for field, option in options(table).items():
-            lines += _comment(field, option, by_default.get(field))
-    return "\n".join(lines) + "\n"
-
-
-def _comment(field: str, option: Option, default: Any) -> list[str]:
-    shown = "" if default in (None, "", {}) else f" ({_shown(default)})"
-    text = f"{field}: {option.help}{shown}"
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#     ")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextlib.contextmanager

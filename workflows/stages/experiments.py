@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from model.pretraining.configuration import values_text
+from model.pretraining.recipes import values_text
 from pipeline import storage
 from workflows.base.stage import Result, Stage, logger
 from workflows.engines import devices, workers

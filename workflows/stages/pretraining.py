@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import luigi
 
 from model import pretraining
-from model.pretraining.configuration import Configuration, choose
-from model.pretraining.recipes import SCRATCH
+from model.pretraining.recipes import SCRATCH, Configuration, choose
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import RUN_RECORD, Result, Stage, digests
@@ -48,7 +47,7 @@ class TorchStage(TokenizedStage):
 
     def device(self) -> str:
         """The torch device of the work. Raises: ValueError where this machine has none such."""
-        from model.training.loop import resolve_device
+        from model.training.devices import resolve_device
 
         return str(resolve_device(self.settings.machine.device))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import luigi
 
-from model.pretraining.configuration import values_text
+from model.pretraining.recipes import values_text
 from pipeline import storage
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
@@ -16,8 +16,8 @@ from workflows.report.corpus import corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_latex, render_page, render_tables
+from workflows.run.file import Run
 from workflows.run.tables import TABLES
-from workflows.run.values import Run
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pages import CorpusStage

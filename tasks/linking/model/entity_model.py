@@ -18,7 +18,7 @@ from model.hf.load import entity_vocabulary, is_ours, read_pretrained
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.luke.titles import named_vectors
-from model.training.loop import resolve_device
+from model.training.devices import resolve_device
 from pipeline.lookup.entities import MASK, SECOND_MASK
 from pipeline.lookup.entities import SPECIAL_ENTITIES as SPECIAL_NAMES
 from pipeline.lookup.mentions import MentionTable

@@ -15,9 +15,17 @@ from model import pretrain
 from model.data.shards import Corpus
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
-from model.pretraining.configuration import SIZES, choose
 from model.pretraining.phases import PhaseTraining
-from model.pretraining.recipes import AROUND_A_BASE, HELP, RECIPES, SCRATCH, Phase, changed_phases
+from model.pretraining.recipes import (
+    AROUND_A_BASE,
+    HELP,
+    RECIPES,
+    SCRATCH,
+    SIZES,
+    Phase,
+    changed_phases,
+    choose,
+)
 from model.pretraining.start import begin_with_words, build_model
 from tests.support import ROOT
 from tests.support.models import TINY, words_of_transformers

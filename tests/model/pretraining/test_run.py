@@ -17,9 +17,8 @@ from model.data.shards import Corpus
 from model.hf.keys import from_transformers
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
-from model.pretraining.configuration import Configuration, choose
 from model.pretraining.phases import Execution, PhaseTraining, to_device
-from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
+from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Configuration, Phase, choose
 from model.pretraining.start import begin_with_words, build_model
 from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW

@@ -13,8 +13,7 @@ from model.data.shards import Corpus, SequenceFacts
 from model.luke.config import MASK_ENTITY, PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.luke.titles import Titles, TitleWords, vectors_of_titles
-from model.pretraining.configuration import choose
-from model.pretraining.recipes import AROUND_A_BASE, RECIPES
+from model.pretraining.recipes import AROUND_A_BASE, RECIPES, choose
 from model.pretraining.start import begin_with_words, build_model
 from tests.support.models import words_of_transformers
 from tests.support.shards import random_rows, title_words, write_sequences

@@ -9,18 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
-from model.pretraining.throughput import (
-    WINDOW,
-    Meter,
-    Peaks,
-    Work,
-    has_bf16,
-    matrix_rate,
-    progress_text,
-    published_rate,
-    training_flops,
-    work_of,
-)
+from model.pretraining.throughput import WINDOW, Meter, Work, progress_text, training_flops, work_of
+from model.training.devices import Peaks
 from tests.support.models import TINY, flat_of, random_batch
 from tests.support.padded import PaddedBatch
 
@@ -94,17 +84,6 @@ def test_attention_grows_with_the_square_of_the_length() -> None:
     assert 2 * (training_flops(SMALL, one) - training_flops(SMALL, two)) == attention
 
 
-def test_matrix_rate_is_measured_and_draws_nothing() -> None:
-    state = torch.get_rng_state()
-    single = matrix_rate(CPU, torch.float32, seconds=0.05)
-    assert matrix_rate(CPU, torch.float32, seconds=0.05) == single, "once a process"
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_peaks_of_a_cpu_have_no_published_rate() -> None:
-    assert Peaks.of(CPU, narrow=False) == Peaks(matrix_rate(CPU, torch.float32))
-
-
 class Clock:
     now = 0.0
 
@@ -169,48 +148,3 @@ def test_text_of_the_progress_bar(published: dict[str, float], peaks: str) -> No
     figures = {"words_per_second": 12345.6, "share_of_measured_peak": 0.384} | published
     text = progress_text({"masked_word": 3.25, "masked_entity": 2.0}, figures)
     assert text == f"masked word 3.250, masked entity 2.000, 12,346 words/s, {peaks}"
-
-
-@pytest.mark.parametrize(
-    ("name", "tera"),
-    [
-        ("NVIDIA A100-SXM4-80GB", 312),
-        ("NVIDIA H100 80GB HBM3", 989),
-        ("NVIDIA H100 PCIe", 756),
-        ("NVIDIA H200", 989),
-        ("NVIDIA H200 NVL", 835),
-        ("NVIDIA L40S", 362),
-        ("NVIDIA L4", 121),
-        ("NVIDIA A10", 125),
-        ("NVIDIA GeForce RTX 4090", 165),
-        ("NVIDIA B200", 2250),
-    ],
-)
-def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
-    assert published_rate(name) == tera * 1e12
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "NVIDIA GH200 480GB",
-        "NVIDIA A10G",
-        "NVIDIA L40",
-        "NVIDIA H200 MIG 1g.18gb",
-        "NVIDIA GeForce RTX 4090 Laptop GPU",
-        "x86_64, 2 threads",
-    ],
-)
-def test_published_rate_of_what_only_looks_like_a_device_is_unknown(name: str) -> None:
-    assert published_rate(name) is None
-
-
-def test_a_processor_says_whether_it_has_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where torch has no word for it."""
-    for features in ({"avx512_bf16": True}, {"avx512_bf16": False, "amx_bf16": True}):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=features: found, raising=False)
-        assert has_bf16(CPU)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False, "avx2": True})
-    assert not has_bf16(CPU)
-    monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert not has_bf16(CPU)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from model.luke.heads import LukeForPretraining
 from model.training import optimizer
-from model.training.loop import accumulate, dropout_seed, fit, resolve_device
+from model.training.loop import accumulate, dropout_seed, fit
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.ranks import Ranks
 from tests.support.models import TINY, shake
@@ -181,15 +181,6 @@ def test_learning_rate_parts_and_norm_are_reported() -> None:
     assert set(seen[0]) == {"square", "sum", "learning_rate", "gradient_norm"}
     total = math.sqrt(sum(float((p.grad**2).sum()) for p in module.parameters()))
     assert seen[-1]["gradient_norm"] == pytest.approx(total)
-
-
-def test_devices() -> None:
-    assert resolve_device("cpu") == torch.device("cpu")
-    assert resolve_device("auto").type in ("cpu", "cuda")
-    with pytest.raises(ValueError, match="device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):
-        resolve_device("gpu")
-    with pytest.raises(ValueError, match=r"device 'cuda:99' is not there"):
-        resolve_device("cuda:99")
 
 
 def test_dropout_seeds_differ() -> None:

@@ -13,7 +13,7 @@ from pipeline import storage
 from pipeline.storage import locks
 from workflows.base import outlook
 from workflows.base.stage import Result, Stage
-from workflows.run.values import Run
+from workflows.run.file import Run
 from workflows.stages.fine_tuning import RetriesFailures
 
 

@@ -12,7 +12,7 @@ from tests.support.stages import run_of
 from workflows import BuildSequences, ExportHuggingFace, FineTune, Pretrain, TrainTokenizer
 from workflows.base.stage import Stage
 from workflows.engines import hub as engine
-from workflows.run.values import Run
+from workflows.run.file import Run
 
 DUMP = str(DATA / "wiki-40.xml.bz2")
 OLD, NEW = "pytorch_model.bin", "model.safetensors"

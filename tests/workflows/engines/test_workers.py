@@ -10,7 +10,7 @@ from tests.support.fine_tuned import EXAMPLES, pretrained
 from tests.support.stages import run_of
 from workflows import FineTune
 from workflows.engines import workers
-from workflows.run.values import Run
+from workflows.run.file import Run
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""run.toml: a user's own lines stay, each change is told, and the file is whole at every moment."""
+"""A run: its values are checked, its file is whole at every moment, and a user's own lines in it stay."""
 
 import re
 import signal
@@ -7,15 +7,22 @@ import sys
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from model.presets import PRESET_TABLES
 from pipeline import storage
 from tests.support import ROOT
+from tests.support.properties import given, st
+from tests.support.stages import run_of
 from workflows.run.document import NAME
-from workflows.run.file import change_run, parse_set
-from workflows.run.values import Run
+from workflows.run.file import Run, change_run, parse_set
+from workflows.run.kinds import AUTO
+from workflows.run.options import all_options, defaults, options
+from workflows.run.tables import RECIPE, TABLES
 
 REWRITES = """
 import sys
@@ -29,6 +36,23 @@ while True:
     storage.record_finished(sys.argv[1], [(f"Stage {number % 5}", f"folder-{number}")])
     print(number, flush=True)
 """
+WRONG = [
+    ({"corpse": {}}, r"\[corpse\] is no table of a run file; did you mean corpus\?"),
+    ({"corpus": 3}, r"corpus is 3, wanted a table \[corpus\]"),
+    ({"corpus": {"vocab_sise": 3}}, r"\[corpus\] vocab_sise is no field; did you mean vocab_size\?"),
+    ({"sequences": {"vocab_size": 3}}, r"\[sequences\] vocab_size is no field; it is in \[corpus\]"),
+    ({"corpus": {"vocab_size": "many"}}, r"\[corpus\] vocab_size is 'many', wanted a whole number, 4 or"),
+    ({"corpus": {"vocab_size": True}}, r"\[corpus\] vocab_size is True, wanted a whole number"),
+    ({"corpus": {"held_out": 1.5}}, r"\[corpus\] held_out is 1\.5, wanted a share between 0 and 1"),
+    ({"corpus": {"allow_truncated": 1}}, r"\[corpus\] allow_truncated is 1, wanted true or false"),
+    ({"corpus": {"dump": ["a"]}}, r"\[corpus\] dump is \['a'\], wanted a file, a URL or a wiki's name"),
+    ({"pretraining": {"steps": "200"}}, r"\[pretraining\] steps is '200', wanted a whole number, or a list"),
+    ({"pretraining": {"layers": 3}}, r"\[pretraining\] layers is no field"),
+    ({"fine_tuning": {"data": {"nr": "x"}}}, r"\[fine_tuning\] data is .*, wanted a table of entity_typing"),
+    ({"fine_tuning": {"seeds": [1, 1]}}, r"\[fine_tuning\] seeds is \[1, 1\], wanted .* each value once"),
+    ({"machine": {"spark_conf": {"x": "1"}}}, r"\[machine\] spark_conf is .*, wanted a table"),
+    ({"preset": "huge"}, r"preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
+]
 
 
 def test_the_first_command_writes_the_file_and_later_ones_read_it(tmp_path: Path) -> None:
@@ -108,3 +132,69 @@ def test_two_commands_at_once_keep_their_values(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(change, range(4, 40))) == list(range(4, 40))
     assert 4 <= Run.read(str(tmp_path)).corpus.vocab_size < 40
+
+
+@pytest.mark.parametrize(("tables", "message"), WRONG)
+def test_what_is_wrong_is_named_with_its_file_table_and_field(tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^mine\.toml: {message}"):
+        Run.of_tables(tables, workdir="work", source="mine.toml")
+
+
+def test_every_default_is_a_value_of_its_kind() -> None:
+    for table in TABLES:
+        known, by_default = options(table), defaults(table)
+        for name, value in by_default.items():
+            assert value == AUTO or known[name].kind.read(value) == value, (table, name)
+        assert by_default.keys() | RECIPE.keys() >= known.keys()
+
+
+def test_each_option_is_declared_once_in_its_table_and_flags_have_one_meaning() -> None:
+    names = [(table, name) for table, name, _ in all_options()]
+    assert len(names) == len(set(names))
+    flags: dict[str, list[str]] = {}
+    for table, _, option in all_options():
+        flags.setdefault(option.flag, []).append(table)
+    del flags[""]
+    assert all(tables in (["pretraining", "fine_tuning"], tables[:1]) for tables in flags.values())
+    own = {field.name for table in TABLES.values() for field in fields(table)}
+    assert not own & RECIPE.keys() - {"batch_size", "learning_rate", "tokens_per_batch", "precision",
+                                      "gradient_checkpointing"}  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", PRESET_TABLES)
+def test_what_is_left_open_is_the_presets(preset: str) -> None:
+    tables = PRESET_TABLES[preset]
+    run = run_of(preset=preset, corpus={"vocab_size": 7})
+    assert run.corpus.vocab_size == 7
+    assert run.sequences.max_words == tables["sequences"]["max_words"]
+    assert run.linking.evaluated == tables["linking"]["evaluated"]
+    assert run_of(preset=preset).corpus.vocab_size == tables["corpus"]["vocab_size"]
+
+
+def test_the_preset_follows_from_the_base_model() -> None:
+    assert (run_of().preset, run_of(pretraining={"base_model": "roberta-base"}).preset) == ("tiny", "base")
+
+
+@given(
+    share=st.floats(0, 1), size=st.integers(4, 10**9), seeds=st.lists(st.integers(0, 99), min_size=1, unique=True),
+    text=st.text(max_size=20), steps=st.lists(st.integers(1, 10**6), min_size=1, max_size=2),
+)  # fmt: skip
+def test_a_run_is_the_same_after_a_journey_as_text(
+    share: float, size: int, seeds: list[int], text: str, steps: list[int]
+) -> None:
+    run = run_of(
+        "a/b",
+        corpus={"held_out": share, "vocab_size": size},
+        pretraining={"steps": steps},
+        fine_tuning={"seeds": seeds, "tag_column": text},
+    )
+    again = Run.from_json(run.to_json())
+    assert again == run
+    assert hash(again) == hash(run)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples/runs").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_examples_are_runs(path: Path) -> None:
+    run = Run.of_tables(tomllib.loads(path.read_text(encoding="utf-8")), workdir="work", source=str(path))
+    assert run.preset in PRESET_TABLES
+    assert not run.linking.gold or Path(run.linking.gold).is_file(), "paths are relative to the file"

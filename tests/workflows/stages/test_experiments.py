@@ -26,7 +26,7 @@ from workflows import FineTuneGrid, RunAll, RunExperiments
 from workflows.base import outlook
 from workflows.base.stage import Stage
 from workflows.engines import workers as cells
-from workflows.run.values import Run
+from workflows.run.file import Run
 from workflows.stages.experiments import EXPERIMENTS
 
 Tables = dict[str, Any]

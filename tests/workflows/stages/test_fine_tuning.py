@@ -18,7 +18,7 @@ from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, THREE, bert, contents, pretrained
 from tests.support.stages import changed, run_of
 from workflows import FineTune
-from workflows.run.values import Run
+from workflows.run.file import Run
 
 
 def run_with(workdir: Path, weights: Path, tokenizer: str = "", **tuning: Any) -> Run:

@@ -13,7 +13,7 @@ import pytest
 
 import workflows
 from model.presets import PRESET_TABLES, over
-from model.pretraining.configuration import OF_ENTITIES
+from model.pretraining.recipes import OF_ENTITIES
 from pipeline import storage
 from pipeline.dump.pages import read_site_info
 from tests.support import ROOT
@@ -22,8 +22,9 @@ from tests.support.page_props import sql
 from tests.support.stages import DUMP, changed, run_in_process, run_of
 from workflows import LinkDocuments, Report, Tune
 from workflows.base.stage import Stage
+from workflows.run.file import Run
+from workflows.run.options import PRESET, all_options
 from workflows.run.tables import RECIPE, TABLES
-from workflows.run.values import PRESET, Run, all_options
 from workflows.stages.pretraining import PretrainingStage, TorchStage
 from workflows.stages.task_stage import TaskStage
 

@@ -53,8 +53,8 @@ from workflows import (
     RunAll,
 )
 from workflows.base.stage import Stage
+from workflows.run.file import Run
 from workflows.run.tables import TASKS
-from workflows.run.values import Run
 
 pytestmark = pytest.mark.slow
 

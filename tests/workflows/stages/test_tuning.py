@@ -19,7 +19,7 @@ from tests.support.grid import experiments, run_here
 from tests.support.stages import run_of
 from workflows import FineTune, FineTuneGrid, Tune, TunedFineTune
 from workflows.engines import workers as cells
-from workflows.run.values import Run
+from workflows.run.file import Run
 from workflows.stages.fine_tuning import BEST, TRIALS
 
 GRID = {"learning_rates": (1e-3, 1e-5), "batch_sizes": (8, 64), "epoch_counts": (2,)}

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from model.luke.config import PRESETS
-from model.pretraining.configuration import values_text
-from model.pretraining.recipes import RANDOM, TITLES
+from model.pretraining.recipes import RANDOM, TITLES, values_text
 from tasks.finetuning.paper import (
     DATASETS,
     FINE_TUNING,

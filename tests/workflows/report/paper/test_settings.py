@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from model.luke.config import PRESETS
-from model.pretraining.configuration import choose
-from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH
+from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH, choose
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
