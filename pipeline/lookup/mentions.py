@@ -95,7 +95,7 @@ class MentionTable:
     @cached_property
     def targets(self) -> Targets:
         """The targets of names: every page, and every title that is linked."""
-        return Targets(self.folder)
+        return Targets(self.folder, self.manifest.facts["language"])
 
     def prefixes(self, text: str) -> list[str]:
         """The names with which the text begins, the shortest first."""

@@ -13,7 +13,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from pipeline.mediawiki.languages import UNSPACED_SCRIPTS
+from pipeline.mediawiki.languages import UNSPACED_SCRIPTS, read_table
 from pipeline.storage.tries import TextMap, write_numbers
 
 _MAX_PAPER_TOKENS = 20
@@ -39,6 +39,8 @@ _LINE_END = re.compile(r"\r\n|[\n\v\f\r\x85\u2028\u2029]")
 # With its marks; of Korean, which Unicode has in parts, a syllable.
 _LETTER = regex.compile(r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|\P{M}?\p{M}+|\P{M}")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
+_LONGEST_ACRONYM = 8
+FORMS: dict[str, dict[str, Any]] = read_table("forms")  # of names, by language
 
 
 # Names in texts
@@ -51,6 +53,11 @@ def tokens(text: str) -> Iterator[Any]:
     character is one. A position inside of none of these, where a mention may begin or end, is a word boundary.
     """
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, without signs."""
+    return [each.group() for each in tokens(text) if each.group()[0].isalnum()]
 
 
 class NameSet(Protocol):
@@ -114,6 +121,32 @@ def name_of(title: str) -> str:
     """A title without what tells it apart from others: "Mercury (planet)" and "Paris, Texas" are Mercury and Paris."""
     name = _COMMA.split(_BRACKETS.sub("", title), maxsplit=1)[0]
     return _BRACKETS.sub("", name) or title
+
+
+def without_article(name: str, language: str) -> str:
+    """A name without an article at its beginning: "the Alps" is Alps."""
+    start = name.lower()
+    articles = FORMS.get(language, {}).get("articles", ())
+    return next((name[len(each) :] for each in articles if start.startswith(each)), name)
+
+
+def initials_of(title: str, language: str) -> set[str]:
+    """The initials of a title's words, in capitals: of all, and of those alone that begin with one.
+
+    "Bank of Japan" has BOJ and BJ. What stands in brackets is left out, as is an article.
+    """
+    words = words_of(without_article(_BRACKETS.sub("", title), language))
+    found = {
+        "".join(word[0] for word in words).upper(),
+        "".join(word[0] for word in words if word[0].isupper()),
+    }
+    return {each for each in found if acronym_of([each])}
+
+
+def acronym_of(words: Sequence[str]) -> str:
+    """The letters of a name that may be initials, such as "U.N."; empty for another."""
+    letters = "".join(words)
+    return letters if letters.isupper() and 1 < len(letters) <= _LONGEST_ACRONYM else ""
 
 
 # Names that are alike

@@ -1,12 +1,15 @@
 """The targets of links: every page of a dump, and every other title that is linked; by title and by redirect.
 
-`targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order.
+`targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order. `title_words.npy`
+has the hashes of the words and initials of titles, and the row of a title with each.
 """
 
-from collections.abc import Iterator, Sequence
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +18,17 @@ from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import alias_rows
-from pipeline.lookup.names import alike, write_alike
+from pipeline.lookup.names import alike, fold, initials_of, words_of, write_alike
 from pipeline.storage.tries import TextMap, write_numbered, write_numbers
 
 TABLE = "targets"
 ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
+WORDS = "title_words.npy"
 _ROWS_PER_BATCH = 4096
+_MOST_TITLES = 1000  # of a word; one that more titles have tells none apart
+_LAST = (1 << 32) - 1  # the rank of a title outside of the vocabulary
+_NO_ROWS = np.empty(0, np.uint32)
+_INITIALS = "\x1f"  # before initials, so that they are no word
 
 
 class Target(NamedTuple):
@@ -35,12 +43,12 @@ class Target(NamedTuple):
 class Targets:
     """Looks titles up; all of it stays on disk, memory-mapped."""
 
-    def __init__(self, folder: str) -> None:
-        """Open what BuildMentionTable wrote into its folder.
+    def __init__(self, folder: str, language: str) -> None:
+        """Open what BuildMentionTable wrote into its folder, of a wiki in this language.
 
         Raises: ValueError: a file is missing, or not a whole one.
         """
-        self._folder = folder
+        self._folder, self._language = folder, language
         self._numbers = TextMap(storage.join(folder, NUMBERS))
         batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
         self._columns = [batch.columns for batch in batches]
@@ -86,6 +94,36 @@ class Targets:
         """The targets of titles and redirects that differ in case, accents, punctuation and blanks at most."""
         return [self._row(number) for number in dict.fromkeys(alike(self._alike, title))]
 
+    @cached_property
+    def _words(self) -> NDArray[np.uint32]:
+        found: NDArray[np.uint32] = np.load(storage.join(self._folder, WORDS), mmap_mode="r")
+        return found
+
+    def _rows_with(self, word: str) -> NDArray[np.uint32]:
+        """The rows of titles with a word or initials, and maybe some with another of the same hash."""
+        hashes, rows = self._words
+        wanted = np.uint32(_hash(word))  # of the same type, or all hashes would be copied
+        return rows[np.searchsorted(hashes, wanted) : np.searchsorted(hashes, wanted, "right")]
+
+    def with_words(self, words: Sequence[str]) -> Iterator[Target]:
+        """The targets whose titles have all of these words in any case, the commonest entities first.
+
+        Words of more than a thousand titles find none by themselves.
+        """
+        wanted = {fold(word) for word in words}
+        rarest, *others = sorted(filter(len, map(self._rows_with, wanted)), key=len) or [_NO_ROWS]
+        for rows in others:
+            rarest = rarest[np.isin(rarest, rows)]
+        return self._titled(rarest, lambda title: wanted <= {fold(word) for word in words_of(title)})
+
+    def with_initials(self, initials: str) -> Iterator[Target]:
+        """The targets whose titles have these initials (`initials_of`), the commonest entities first."""
+        rows = self._rows_with(_INITIALS + initials) if initials else _NO_ROWS
+        return self._titled(rows, lambda title: initials in initials_of(title, self._language))
+
+    def _titled(self, rows: NDArray[np.uint32], is_right: Callable[[str], bool]) -> Iterator[Target]:
+        return (target for target in map(self._row, rows.tolist()) if is_right(target.title))
+
     def entities(self) -> list[tuple[int, str]]:
         """The ids and titles of the vocabulary's entities, by id; the whole table is read once."""
         found = list[tuple[int, str]]()
@@ -100,7 +138,9 @@ class Targets:
         return Target(title, None if page_id < 0 else page_id, *rest)
 
 
-def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> list[storage.FileEntry]:
+def write_targets(
+    folder: str, tables: Sequence[str], titles: Sequence[str], language: str
+) -> list[storage.FileEntry]:
     """Write what `Targets` reads.
 
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
@@ -110,7 +150,7 @@ def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> 
 
     def all_titles() -> Iterator[tuple[str, int]]:
         """Titles without a page, which the titles table lacks or has as loops, then pages and redirects."""
-        for number, (title, page_id) in enumerate(_read(tables)):
+        for number, (title, page_id) in enumerate(_read(tables, "page_id")):
             if page_id < 0:
                 yield title, number
         yield from alias_rows((row for path in titles for row in storage.read_rows(path)), known)
@@ -118,13 +158,41 @@ def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> 
     count = write_numbers(storage.join(folder, NUMBERS), all_titles())
     found = write_alike(storage.join(folder, ALIKE), all_titles())
     storage.remove(storage.join(folder, own.path))
-    return [rows, storage.describe(folder, NUMBERS, count), storage.describe(folder, ALIKE, found)]
+    words = write_words(storage.join(folder, WORDS), _read(tables, "entity_id"), language)
+    counts = {NUMBERS: count, ALIKE: found, WORDS: words}
+    return [rows, *(storage.describe(folder, name, count) for name, count in counts.items())]
 
 
-def _read(tables: Sequence[str]) -> Iterator[tuple[str, int]]:
+def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: str) -> int:
+    """Write the words and initials of titles, whose rows are numbered in their order; returns how many there are.
+
+    Of a word the titles come by the ids of their entities; those of none are the last.
+    """
+    hashes, rows, ranks = array("I"), array("I"), array("I")
+    for row, (title, entity_id) in enumerate(titles):
+        words = set(map(fold, words_of(title)))
+        words |= {_INITIALS + each for each in initials_of(title, language)}
+        hashes.extend(map(_hash, words))
+        rows.extend([row] * len(words))
+        ranks.append(_LAST if entity_id is None else entity_id)
+    found = np.array([hashes, rows], np.uint32)
+    found = found[:, np.lexsort((np.asarray(ranks)[found[1]], found[0]))]
+    counts = np.unique(found[0], return_counts=True)[1]
+    kept = found[:, np.repeat(counts <= _MOST_TITLES, counts)]
+    with storage.atomic_output(path) as stream:
+        np.save(stream, kept)
+    return kept.shape[1]
+
+
+def _hash(word: str) -> int:
+    return zlib.crc32(word.encode())
+
+
+def _read(tables: Sequence[str], name: str) -> Iterator[tuple[str, Any]]:
+    """The title of each row, and what a column has beside."""
     for path in tables:
-        for row in storage.read_rows(path, ["title", "page_id"]):
-            yield row["title"], row["page_id"]
+        for row in storage.read_rows(path, ["title", name]):
+            yield row["title"], row[name]
 
 
 def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:

@@ -14,11 +14,12 @@ from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
 from tasks.io.arguments import check_output, run, share
 from tasks.linking.calibration.calibration import calibrate
-from tasks.linking.candidates import STEPS, CandidateFinder
+from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
 from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.formats.formats import FORMATS, find_format
+from tasks.linking.guesses import STEPS
 from tasks.linking.inputs import KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.linking.linker import Linker, basis_of
 from tasks.linking.open import open_linker

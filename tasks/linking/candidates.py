@@ -1,52 +1,48 @@
 """Pages that mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
 
 A text is looked up as it is, then as a title or redirect, then by its letters, without case, accents and punctuation.
-Last, a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does.
+Then a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does. Last come
+guesses (`tasks.linking.guesses`).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.lookup.mentions import MentionTable
-from pipeline.lookup.names import letters_of, normalize_mention, page_title, tokens
+from pipeline.lookup.names import acronym_of, longest_names, normalize_mention, page_title, words_of
 from pipeline.lookup.targets import Target
 from tasks.linking.documents.document import Document, Mention
+from tasks.linking.guesses import (
+    EXACT,
+    FORM,
+    INITIALS,
+    LEAST_OPEN,
+    LETTERS,
+    LONGEST,
+    NONE,
+    OPEN,
+    PART,
+    TITLE,
+    WORDS,
+    Candidate,
+    Candidates,
+    commonest,
+    forms,
+    longer_mentions,
+    taken_over,
+    with_guesses,
+)
 
 MOST = 30
 NO_ROW = -1  # the row of a candidate that a model does not know
-TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
-STEPS = (EXACT, TITLE, LETTERS, DOCUMENT, NONE)
 _TEXTS_AT_HAND = 1 << 14
-_LONGEST_ACRONYM = 8
-
-
-class Candidate(NamedTuple):
-    """A page that a mention can stand for.
-
-    The title is that after redirects, also of a page that the dump lacks; a page outside of the vocabulary has no
-    `entity_id`. `prior` is the share of the links of the mention's text that go there.
-    """
-
-    title: str
-    entity_id: int | None
-    prior: float
-
-
-class Candidates(NamedTuple):
-    """The pages that a mention can stand for.
-
-    `step` has found them; the commonest is the first. `links` have the mention's text, those to other pages
-    included; 1 where a title was found.
-    """
-
-    step: str
-    items: tuple[Candidate, ...]
-    links: int = 0
+_MOST_GUESSES, _MOST_OF_PART = 20, 5  # of a way; of a name inside of a mention
 
 
 class DetectedMention(NamedTuple):
@@ -64,6 +60,7 @@ class DetectedMention(NamedTuple):
 
 NOTHING = Candidates(NONE, ())
 _Found = tuple[tuple[Candidate, ...], int]
+Way = tuple[str, tuple[Candidate, ...]]  # a step, and what it guesses
 
 
 class LinkingExample(NamedTuple):
@@ -110,7 +107,9 @@ class CandidateFinder:
     def __init__(self, table: MentionTable, most: int = MOST) -> None:
         """Find the `most` common ones."""
         self.table, self.targets, self.most = table, table.targets, most
+        self.language: str = table.manifest.facts["language"]
         self._remembered = lru_cache(_TEXTS_AT_HAND)(self._of)
+        self._guessed = lru_cache(_TEXTS_AT_HAND)(self._guesses)
 
     def of(self, text: str) -> Candidates:
         """The candidates of a text; what is longer than all names is not remembered."""
@@ -130,6 +129,8 @@ class CandidateFinder:
     def of_document(self, texts: Sequence[str], without: OwnLinks = NO_LINKS) -> list[Candidates]:
         """The candidates of the mentions of a document; shorter mentions take over what longer ones stand for.
 
+        Where links and titles say little, there are guesses beside, and where they say nothing, guesses alone.
+
         Args:
             texts: of the mentions.
             without: links of the document's own, which are not counted: it is as if the dump had never had the page.
@@ -139,6 +140,7 @@ class CandidateFinder:
         found = dict(own)
         for text, others in longer_mentions(own).items():
             found[text] = taken_over(own[text], [own[other] for other in others], self.most)
+        found = {text: self._with_guesses(text, each, without) for text, each in found.items()}
         return [found[text] for text in texts]
 
     def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
@@ -210,76 +212,48 @@ class CandidateFinder:
     def _letters(self, text: str, without: OwnLinks) -> _Found:
         return self._together(self.table.alike(text), self.targets.alike(text), without)
 
+    def _with_guesses(self, text: str, own: Candidates, without: OwnLinks) -> Candidates:
+        if len(text) > LONGEST or (own.items and OPEN * own.open_share < LEAST_OPEN):
+            return own
+        guess = self._guessed if without is NO_LINKS else partial(self._guesses, without=without)
+        return with_guesses(own, guess(text, bool(own.items)), self.most)
+
+    def _guesses(self, text: str, is_named: bool, without: OwnLinks = NO_LINKS) -> list[Way]:
+        """The candidates by each way to guess, the surest first; of names inside of it only where it is none itself."""
+        of = self.of if without is NO_LINKS else partial(self._of, without=without)
+        words = words_of(text)
+        ways = [(TITLE, self._title(text, without)[0]), (LETTERS, self._letters(text, without)[0])]
+        ways += ((FORM, of(form).items) for form in forms(text, self.language))
+        ways.append((INITIALS, _ranked(self.targets.with_initials(acronym_of(words)), without)))
+        if not is_named:
+            inside = longest_names(
+                self.table.as_named(text)[0],
+                self.table,
+                lambda name: len(name) > 2 and self._exact(name, without)[0],
+            )
+            ways += ((PART, of(name).items[:_MOST_OF_PART]) for *_, name in inside)
+        return [*ways, (WORDS, _ranked(self.targets.with_words(words), without))]
+
     def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:
         """The links of all these names together, by the numbers of their rows; a title counts as a link."""
-        links, ids = Counter[str](), dict[str, int | None]()
+        links, known = Counter[str](), dict[str, Candidate]()
         for number in names:
             own = without.of_names.get(number, {})
             for each in self.table.candidates(number):
                 links[each.title] += each.link_count - own.get(each.title, 0)
-                ids[each.title] = each.entity_id
+                known[each.title] = Candidate(each.title, each.entity_id, 0.0)
         for target in targets:
             if target.title not in without.alone:
                 links[target.title] += 1
-                ids[target.title] = target.entity_id
+                known[target.title] = Candidate(target.title, target.entity_id, 0.0)
         links, total = +links, links.total()
-        return commonest({title: count / total for title, count in links.items()}, ids, self.most), total
+        return commonest({title: count / total for title, count in links.items()}, known, self.most), total
 
 
-def commonest(priors: Mapping[str, float], ids: Mapping[str, int | None], most: int) -> tuple[Candidate, ...]:
-    """The candidates of the highest priors, ties by title."""
-    ranked = sorted(priors, key=lambda title: (-priors[title], title))
-    return tuple(Candidate(title, ids[title], priors[title]) for title in ranked[:most])
-
-
-def longer_mentions(texts: Iterable[str]) -> dict[str, list[str]]:
-    """For each mention text the others that have all its words in a row, or whose initials it is, if there are any.
-
-    "UN" and "U.N." are the initials of "United Nations": of its words that begin with a capital.
-    """
-    words = {text: [each.group() for each in tokens(text) if each.group()[0].isalnum()] for text in texts}
-    with_word, with_initials = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-    for text, own in words.items():
-        for word in dict.fromkeys(own):
-            with_word[word].append(text)
-        if len(own) > 1:
-            with_initials["".join(word[0] for word in own if word[0].isupper())].append(text)
-    found = {}
-    for text, own in words.items():
-        rarest = min((with_word[word] for word in own), key=len, default=[])
-        inside = [other for other in rarest if len(words[other]) > len(own) and _has(words[other], own)]
-        letters = "".join(own)
-        is_acronym = letters.isupper() and 1 < len(letters) <= _LONGEST_ACRONYM
-        initials = with_initials.get(letters, []) if is_acronym else []
-        if others := [*inside, *(other for other in initials if letters_of(other) != letters_of(text))]:
-            found[text] = others
-    return found
-
-
-def _has(words: Sequence[str], part: Sequence[str]) -> bool:
-    size = len(part)
-    return any(words[first : first + size] == part for first in range(len(words) - size + 1))
-
-
-def taken_over(own: Candidates, longer: Sequence[Candidates], most: int) -> Candidates:
-    """A mention's candidates where longer mentions of its document have some: half its own prior, half theirs.
-
-    Where its text as it is is a name or a title, of theirs those count alone that are also its own: "China" does not
-    become the sea of "South China Sea", but "Turing" the man of "Alan Turing".
-    """
-    longer = [each for each in longer if each.items]
-    theirs, ids = defaultdict[str, float](float), {each.title: each.entity_id for each in own.items}
-    is_name = own.step in (EXACT, TITLE)
-    for candidates in longer:
-        for each in candidates.items:
-            if not is_name or each.title in ids:
-                theirs[each.title] += each.prior / len(longer)
-                ids.setdefault(each.title, each.entity_id)
-    if not theirs:
-        return own
-    part = 0.5 if own.items else 0.0
-    mixed = defaultdict[str, float](float, {each.title: part * each.prior for each in own.items})
-    for title, prior in theirs.items():
-        mixed[title] += (1 - part) * prior / sum(theirs.values())
-    links = own.links + sum(each.links for each in longer)
-    return Candidates(DOCUMENT, commonest(mixed, ids, most), links)
+def _ranked(targets: Iterable[Target], without: OwnLinks) -> tuple[Candidate, ...]:
+    """Candidates of targets, the commonest first, whose priors fall with their rank."""
+    kept = (each for each in targets if each.title not in without.alone)
+    return tuple(
+        Candidate(each.title, each.entity_id, 1 / rank)
+        for rank, each in enumerate(islice(kept, _MOST_GUESSES), 1)
+    )

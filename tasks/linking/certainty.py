@@ -50,19 +50,18 @@ class Certainty:
     discount: float = 0.0
     min_probability: float = 0.0
 
-    def probabilities(self, shares: ArrayLike, links: int) -> Floats:
+    def probabilities(self, shares: ArrayLike, open_share: float) -> Floats:
         """The probability of each candidate.
 
         `shares` are those of the softmax at temperature 1 or, without a model, the priors. Where they are less than
-        1 together, the rest belongs to pages that are no candidates, and stays theirs. `links` are those of the
-        mention's text.
+        1 together, the rest belongs to pages that are no candidates, and stays theirs. `open_share` is that of the
+        mention's candidates.
         """
         found = np.asarray(shares, np.float64)
         if self.temperature != 1 and len(found):
             powers = (found / found.max()) ** (1 / self.temperature)
             found = powers * (found.sum() / powers.sum())
-        none = self.discount * len(found) / max(links, len(found), 1)
-        return found * (1 - none)
+        return found * (1 - self.discount * open_share)
 
 
 UNCALIBRATED = Certainty()

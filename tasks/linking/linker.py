@@ -32,7 +32,7 @@ Answer = dict[str, Any]
 Recognize = Callable[[Sequence[str]], Sequence[Sequence[DetectedMention]]]
 """The names in each of some texts, by a model of entity recognition."""
 _CHARACTERS_AT_ONCE = 1 << 13  # of texts in which a model finds names
-VERSION = 2  # rises where the same parts of a linker give other scores
+VERSION = 3  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
@@ -124,7 +124,8 @@ class Linker:
         titles = [[each.title for each in of.items] for of in candidates]
         links = [each.probability for each in detected] if detected else [1.0] * len(names)
         shares = [
-            [link * each.prior for each in of.items] for link, of in zip(links, candidates, strict=True)
+            [0.0 if each.guess else link * each.prior for each in of.items]  # a guess says nothing of others
+            for link, of in zip(links, candidates, strict=True)
         ]
         return example._replace(
             contexts=self.contexts.cosines(text, titles),
@@ -173,7 +174,7 @@ class Linker:
         name: DetectedMention | None,
     ) -> Answer:
         """Return what is said of a mention, found as `name` or given; of equal candidates the commoner one."""
-        of_each = self.certainty.probabilities(shares, found.links).tolist()
+        of_each = self.certainty.probabilities(shares, found.open_share).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
         is_link = 1.0 if name is None else name.probability  # a mention that was given is one
@@ -187,14 +188,19 @@ class Linker:
             **self._page(chosen),
             "probability": None if best is None else round(of_each[best], DIGITS),
             "link_probability": round(name.probability, DIGITS) if name and name.label is None else None,
-            "step": found.step,
+            "step": found.step_of(best),
         }
         if name and name.label is not None:
             answer |= {"label": name.label, "label_probability": round(name.probability, DIGITS)}
         if self.shows_candidates:
             answer["candidates"] = [
-                {**self._page(each), "prior": round(each.prior, DIGITS), "probability": round(share, DIGITS)}
-                for each, share in zip(found.items, of_each, strict=True)
+                {
+                    **self._page(each),
+                    "prior": round(each.prior, DIGITS),
+                    "probability": round(share, DIGITS),
+                    "step": found.step_of(number),
+                }
+                for number, (each, share) in enumerate(zip(found.items, of_each, strict=True))
             ]
         return answer
 

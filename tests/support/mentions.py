@@ -73,7 +73,7 @@ def write_mentions(
     end_files = write_tables(folder, targets.TABLE, _split(ends, "title"), schemas.TARGETS.schema)
     paths = [[str(folder / each.path) for each in some] for some in (named_files, end_files, title_files)]
     listed = [page_names.write_pages(str(folder), paths[0], paths[2])]
-    listed += targets.write_targets(str(folder), paths[1], paths[2])
+    listed += targets.write_targets(str(folder), paths[1], paths[2], "en")
     facts = {
         "longest_mention": max((len(row["mention"]) for row in table), default=0),
         "dump": [DUMP],

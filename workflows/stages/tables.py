@@ -168,7 +168,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
-    VERSION = 9
+    VERSION = 10
     NEED = Need(written=2, scratch=2)
     FIELDS = ("corpus.profile",)
 

@@ -71,9 +71,10 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     )
     vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
     title_files = job.paths("ResolveRedirects", "titles/")
-    lookup = mentions.write_lookup(job.folder, mention_files, dump["site"]["language"])
+    language = dump["site"]["language"]
+    lookup = mentions.write_lookup(job.folder, mention_files, language)
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
-    titles = targets.write_targets(job.folder, target_files, title_files)
+    titles = targets.write_targets(job.folder, target_files, title_files, language)
     drops = {
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
         - storage.sum_column(mention_files, "link_count"),
@@ -82,7 +83,7 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     facts = {
         "longest_mention": longest,
         "dump": [part["name"] for part in dump["parts"]],
-        "language": dump["site"]["language"],
+        "language": language,
         "entities": len(vocab),
         "entities_sha256": vocab.digest(),
     }

@@ -163,11 +163,10 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
 def fit_discount(outcomes: Outcomes) -> float:
     """The likeliest discount, by which of these mentions have their page among the candidates; 0 where all have."""
     is_reached = outcomes.is_right.any(axis=1)
-    candidates_per_link = outcomes.sizes / np.maximum(outcomes.links, outcomes.sizes)
     of_candidates = np.minimum(outcomes.shares.sum(axis=1), 1.0)
 
     def loss(discounts: list[float]) -> Floats:
-        found = of_candidates * (1 - np.outer(discounts, candidates_per_link))
+        found = of_candidates * (1 - np.outer(discounts, outcomes.open_shares))
         with np.errstate(divide="ignore"):
             return -np.log(np.where(is_reached, found, 1 - found)).sum(axis=1)
 

@@ -45,7 +45,7 @@ class Outcomes:
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         is_known: (mentions) whether the page is in the knowledge base.
-        links: (mentions) of the mention's text.
+        open_shares: (mentions) what their links leave open (`Candidates.open_share`).
         sizes: (mentions) how many candidates there are.
         known: how many mentions have a page in the knowledge base, those without candidates included.
         total: how many mentions there are.
@@ -58,7 +58,7 @@ class Outcomes:
     is_unknown: NDArray[np.bool_]
     is_right: NDArray[np.bool_]
     is_known: NDArray[np.bool_]
-    links: NDArray[np.int64]
+    open_shares: Floats
     sizes: NDArray[np.int64]
     known: int
     total: int
@@ -86,7 +86,7 @@ class Outcomes:
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
             ),
             is_known=np.array([row.title is not None for row in some], bool),
-            links=np.array([each.links for each in found], np.int64),
+            open_shares=np.array([each.open_share for each in found]),
             sizes=sizes,
             known=sum(row.title is not None for row in rows),
             total=len(rows),
@@ -110,8 +110,8 @@ class Outcomes:
 
     def answers(self, certainty: Certainty) -> tuple[Floats, NDArray[np.bool_]]:
         """(mentions): the probability of the best candidate, and whether it is right."""
-        rows = zip(self.shares, self.sizes, self.links, strict=True)
-        found = [certainty.probabilities(each[:size], int(links)) for each, size, links in rows]
+        rows = zip(self.shares, self.sizes, self.open_shares.tolist(), strict=True)
+        found = [certainty.probabilities(each[:size], share) for each, size, share in rows]
         best = np.array([int(each.argmax()) for each in found], np.int64)
         right = self.is_right[np.arange(len(best)), best]
         return np.array([each.max() for each in found]), right

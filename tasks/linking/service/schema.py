@@ -41,6 +41,7 @@ class Candidate(Page):
     """A page that a mention can stand for."""
 
     prior: float
+    step: str
 
 
 class Mention(GivenMention, Page):

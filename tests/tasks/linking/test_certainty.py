@@ -38,18 +38,19 @@ def test_probabilities_are_those_of_torch(
 ) -> None:
     """Beside the candidates there are pages that no link went to, and others, whose share temperature leaves."""
     links = len(scores) + more_links
+    open_share = len(scores) / links
     shares = torch.tensor(scores, dtype=torch.float64).softmax(0).numpy() * of_candidates
     expected = (torch.tensor(scores, dtype=torch.float64) / temperature).softmax(0).numpy()
     expected *= of_candidates * (links - discount * len(scores)) / links
-    found = Certainty(temperature=temperature, discount=discount).probabilities(shares, links)
+    found = Certainty(temperature=temperature, discount=discount).probabilities(shares, open_share)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
 
 
 @given(SCORES)
 def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> None:
     shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
-    assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
-    assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
+    assert Certainty(prior_weight=3.0).probabilities(shares, 1 / 7).tolist() == shares
+    assert Certainty(temperature=2.0, discount=1.0).probabilities([], 1.0).tolist() == []
 
 
 def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:

@@ -115,8 +115,24 @@ def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
 def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
     [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
     assert answer["mentions"][0]["candidates"] == [
-        {"title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3, "prior": 0.75, "probability": 0.75},
-        {"title": "B", "page_id": 1, "qid": None, "entity_id": None, "prior": 0.25, "probability": 0.25},
+        {
+            "title": "A",
+            "page_id": 0,
+            "qid": "Q5",
+            "entity_id": 3,
+            "prior": 0.75,
+            "probability": 0.75,
+            "step": "exact",
+        },
+        {
+            "title": "B",
+            "page_id": 1,
+            "qid": None,
+            "entity_id": None,
+            "prior": 0.25,
+            "probability": 0.25,
+            "step": "exact",
+        },
     ]
     [answer], _, _ = run("link", "--candidates", "--most-candidates", 1, "--mentions", table, data=b"ab")
     assert len(answer["mentions"][0]["candidates"]) == 1

@@ -214,7 +214,7 @@ def test_targets(made: Made) -> None:
     expected = oracle.targets(made.pages, made.vocab, mentions)
     assert same(found, expected)
     assert {row["page_id"] < 0 for row in found} == {True, False}
-    rows, targets = {row["title"]: row for row in expected}, Targets(stage.folder)
+    rows, targets = {row["title"]: row for row in expected}, Targets(stage.folder, "en")
     ends = {title: oracle.follow(title, made.titles)[0] for title in {*made.titles, *rows}}
     alike: dict[str, set[str]] = {}
     for title, end in ends.items():

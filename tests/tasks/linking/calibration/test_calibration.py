@@ -52,7 +52,7 @@ def drawn(values: Values, count: int = 4000) -> Outcomes:
         contexts, is_unknown = generator.uniform(size=size), generator.uniform(size=size) < 0.3
         counted = np.log(priors), contexts, generator.uniform(-1, 1, size)
         scores = scores_of(certainty, counted, logits, is_unknown)
-        right = certainty.probabilities(shares_of(scores), int(counts.sum()))
+        right = certainty.probabilities(shares_of(scores), size / counts.sum())
         place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
         items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
         given = shares_of(scores_of(Certainty(), counted, logits, is_unknown))
@@ -82,7 +82,7 @@ def loss(outcomes: Outcomes, certainty: Certainty) -> float:
         shares, is_unknown, *counted = (each[number, :size] for each in columns)
         logits = np.log(shares) - scores_of(Certainty(), counted, 0.0, is_unknown)
         scores = scores_of(certainty, counted, logits, is_unknown)
-        right = certainty.probabilities(shares_of(scores), int(outcomes.links[number]))
+        right = certainty.probabilities(shares_of(scores), float(outcomes.open_shares[number]))
         hit = outcomes.is_right[number, :size]
         found -= float(np.log(right[hit].sum() if hit.any() else 1 - right.sum()))
     return found
@@ -250,7 +250,7 @@ def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
     assert lacking.discount == 0.0
     assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
     # A is right three times, and what is said of "b" is wrong twice.
-    sure = [float(lacking.probabilities(each, 4).max()) for each in ([2 / 3, 1 / 3], [3 / 4, 1 / 4])]
+    sure = [float(lacking.probabilities(each, 0.5).max()) for each in ([2 / 3, 1 / 3], [3 / 4, 1 / 4])]
     assert fit["expected_calibration_error"] == pytest.approx(1 - sure[0])
     assert fit["expected_calibration_error_of_all"] == pytest.approx((3 * (1 - sure[0]) + 2 * sure[1]) / 5)
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25

@@ -55,7 +55,7 @@ class Wiki:
     def build(
         self, name: str, paths: Sequence[str] = (), share: float = SHARE, most: int = 1000
     ) -> storage.Result:
-        targets = Targets(str(self.folder / "mentions"))
+        targets = Targets(str(self.folder / "mentions"), "en")
         options: dict[str, Any] = {"share": share, "most": most, "pages": len(self.pages.pages)}
         return corpus.build(paths or self.paths, str(self.folder / name), targets, **options)
 
