@@ -13,12 +13,11 @@ from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
 from pipeline.storage.blocks import Block
 
 MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
-_PAGE, END = b"<page", re.compile(rb"</mediawiki\s*>")
-_PAGE_END = b"</page"
-_TAG_ENDS = b"> \t\r\n"
+END = re.compile(rb"</mediawiki\s*>")
 _HIDDEN = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
-_BEGIN = re.compile(b"|".join(map(re.escape, _HIDDEN)))
-_LONGEST = max(map(len, _HIDDEN))
+# A tag and what may hide one, in one pass: all begin with a character that is rare, since in text it is escaped.
+_PAGE, _PAGE_END = (re.compile(rb"<(?:%s(?=[> \t\r\n])|!--|!\[CDATA\[)" % tag) for tag in (b"page", b"/page"))
+_TAG = len(b"<page")
 _CHUNK = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
 
@@ -41,7 +40,6 @@ class PageCutter:
         self.buffer = bytearray()
         self.owned = 0  # how many bytes at the buffer's beginning belong to the block
         self.owns_end = False  # whether the newest data belong to the block
-        self.hides = False  # whether there are comments or CDATA sections
         self.hidden_until = b""  # in a comment or a CDATA section: what ends it
         self.ended = False
         self.seen_end = False
@@ -55,35 +53,26 @@ class PageCutter:
         data, owned = piece
         self.owns_end = owned
         self.owned += len(data) if owned else 0
-        seam = max(0, len(self.buffer) - _LONGEST)
         self.buffer += data
-        self.hides = self.hides or any(self.buffer.find(begin, seam) >= 0 for begin in _HIDDEN)
         return True
 
     def _drop(self, count: int) -> None:
         del self.buffer[:count]
         self.owned = max(0, self.owned - count)
 
-    def _find(self, tag: bytes, at: int) -> tuple[int, int]:
+    def _find(self, tag: re.Pattern[bytes], at: int) -> tuple[int, int]:
         """(where a tag begins that is not hidden, or -1; where to search on when there are more data)."""
         while True:
-            found = self.buffer.find(self.hidden_until or tag, at)
             if self.hidden_until:
-                if found < 0:
-                    return -1, max(at, len(self.buffer) - _TAIL)
-                at, self.hidden_until = found + len(self.hidden_until), b""
-                continue
-            end = found if found >= 0 else len(self.buffer)
-            if self.hides and (mark := _BEGIN.search(self.buffer, at, end)):
-                at, self.hidden_until = mark.end(), self._hides(_HIDDEN[mark[0]])
-            elif found < 0:
-                return -1, max(at, len(self.buffer) - _TAIL)
-            elif (behind := found + len(tag)) == len(self.buffer):
-                return -1, found
-            elif self.buffer[behind] in _TAG_ENDS:
-                return found, behind
-            else:
-                at = behind
+                if (end := self.buffer.find(self.hidden_until, at)) < 0:
+                    break
+                at, self.hidden_until = end + len(self.hidden_until), b""
+            if (found := tag.search(self.buffer, at)) is None:
+                break
+            if found[0] not in _HIDDEN:
+                return found.span()
+            at, self.hidden_until = found.end(), self._hides(_HIDDEN[found[0]])
+        return -1, max(at, len(self.buffer) - _TAIL)
 
     def _hides(self, end: bytes) -> bytes:
         """Return the end of a hidden part. Raises: ValueError: blocks may begin in such parts."""
@@ -108,7 +97,7 @@ class PageCutter:
                 return True
             self.seen_end = self.seen_end or END.search(self.buffer) is not None
             # Data behind the block are read only to finish a tag that may begin in it.
-            if self.buffer and self.owned <= len(self.buffer) - len(_PAGE):
+            if self.buffer and self.owned <= len(self.buffer) - _TAG:
                 return False
             dropped = max(0, len(self.buffer) - _TAIL)
             self._drop(dropped)

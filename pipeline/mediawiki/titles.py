@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
@@ -27,6 +28,7 @@ _ILLEGAL = re.compile(
 )
 _MAX_BYTES = 255
 _MOST_COMPOSED = 1000  # characters; a longer title is invalid, and marks take the square of their number
+_KNOWN_NAMES = 1 << 12  # of templates, few of which are on most pages
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 
 
@@ -100,6 +102,7 @@ def is_disambiguation(text: str, site: SiteInfo) -> bool:
     return any(_names_disambiguation(name, site) for name in set(_TEMPLATE_NAME.findall(visible)))
 
 
+@lru_cache(_KNOWN_NAMES)
 def _names_disambiguation(template: str, site: SiteInfo) -> bool:
     name = fold_name(template)
     prefix, colon, rest = name.partition(":")

@@ -9,7 +9,7 @@ from collections import Counter
 from pipeline.mediawiki.characters import REFERENCE, referenced_character, without_unseen
 from pipeline.mediawiki.languages import ANY_CASE_WORDS, MAGIC_WORDS
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.placeholders import CUT, GONE, holds, reveal
+from pipeline.wikitext.placeholders import CUT, GONE, reveal
 
 _HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}{GONE}]*")
 _RULER = re.compile(r"-{4,}")
@@ -18,7 +18,6 @@ _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if 
 _QUOTES = re.compile("'{2,}")
 _MAGIC_WORD = re.compile("__(?=[^\\W_])[\\w\u0300-\u1cff\u200c\u200d]{1,40}?__")  # marks are letters here
 _STRAY_BRACKETS = re.compile(r"(?:\[\[+|\]\]+|\{\{+|\}\}+)([.,;:!?)，。、；：）]?)")
-_TWO_BRACKETS = ("[[", "]]", "{{", "}}")
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
@@ -109,7 +108,7 @@ def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
     stay in profile "paper" alone.
     """
     text = text.replace(CUT, "").replace(GONE, "")
-    if holds(text, _TWO_BRACKETS):
+    if any(bracket in text and bracket * 2 in text for bracket in "[]{}"):  # one alone is found faster
         text, stray = _STRAY_BRACKETS.subn(lambda found: found[1] or " ", text)
         drops["markup:stray_brackets"] += stray
     if "__" in text:

@@ -4,6 +4,7 @@ A page's lines are measured together and held column by column, as the tables wa
 links that an object for each would take longer than to find them.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, islice, repeat
@@ -17,7 +18,8 @@ from pipeline.wikitext.templates.losses import Loss
 _OTHER_BLANKS = [
     *map(chr, (0x09, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
 ]
-_LOOSE = (f"{OPEN} ", f" {CLOSE}", f"{OPEN}{CLOSE}")
+# Each begins with a character that is looked for fast.
+_LOOSE = re.compile(f"{OPEN}[ {CLOSE}]"), re.compile(f"{CLOSE}(?<= {CLOSE})")
 
 
 class Link(NamedTuple):
@@ -67,7 +69,7 @@ def read_lines(
 ) -> Extraction:
     """The paragraphs of cleaned lines; ``kinds`` says which are headings or rows of tables, in their order."""
     has_breaks, has_other_blanks = BREAK in text, holds(text, _OTHER_BLANKS)
-    if has_other_blanks or holds(text, _LOOSE):
+    if has_other_blanks or any(edge.search(text) for edge in _LOOSE):
         text, targets = _tighten(text, targets, drops)
     lines = text.split("\n")
     waiting, section, first = iter(targets), "", 0
