@@ -139,7 +139,7 @@ def describe_page(folder: str, page: str) -> Iterator[str]:
     Raises: ValueError: the folder holds no such page.
     """
     wanted = pc.field("title") == page
-    if page.isdecimal():
+    if page.isdecimal() and len(page) < 19:  # an id has 64 bits
         wanted |= pc.field("page_id") == int(page)
     found, section = False, ""
     for path in storage.read_manifest(folder).paths(folder, "pages/"):

@@ -193,7 +193,7 @@ def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, i
     if not path.is_file():
         raise ValueError(f"{path}: no such file; {remedy}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".txt":
             vocabulary = numbered_lines(text)
         else:

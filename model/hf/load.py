@@ -32,7 +32,7 @@ def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{path}: no such file; give a folder with a model")
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     if not with_heads and (values := read_fine_tuned(folder)):
         anew = (
             {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}

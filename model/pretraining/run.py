@@ -1,7 +1,8 @@
 """Pretraining in phases (sections 3.3, 3.4 and the appendix of the paper), resumable at any step.
 
 Every random choice of a run (first weights, order, masks, dropout) is a function of its seed and the step, so
-a run that is killed and called again ends with the same bits as an unbroken one on the same machine.
+a run that is killed and called again ends with the same bits as an unbroken one on the same machine (on a GPU where
+torch uses deterministic algorithms).
 """
 
 import json

@@ -245,8 +245,8 @@ def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: C
         raise ValueError(message)
     if status <= 0 or status == WORKER_DIED:
         return status == 0
-    log.seek(0)
-    words = log.read()[-4000:]
+    log.seek(max(0, log.seek(0, os.SEEK_END) - 4000))
+    words = log.read()
     if _DEATHS.search(words):
         return False
     if full := _FULL.search(words):  # so that no message could be left in a file

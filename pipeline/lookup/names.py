@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.mediawiki.languages import UNSPACED_SCRIPTS, read_table
 from pipeline.storage.tries import TextMap, write_numbers
 
-_MAX_PAPER_TOKENS = 20
+_MAX_PAPER_TOKENS, _MAX_PAPER_CHARACTERS = 20, 1000
 
 # Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
 # to several of these scripts, so that Unicode gives them to none.
@@ -96,6 +96,8 @@ def normalize_mention(anchor: str) -> str:
 
     An anchor that counts for none (too long, or empty) gives an empty text.
     """
+    if len(anchor) > _MAX_PAPER_CHARACTERS:
+        return ""
     folded = fold(anchor).strip()
     return folded if len(folded.split()) <= _MAX_PAPER_TOKENS else ""
 

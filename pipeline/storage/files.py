@@ -37,8 +37,12 @@ def file_size(path: str) -> int | None:
 
 
 def list_files(folder: str) -> list[str]:
-    """Every file below the folder, as sorted paths relative to it with forward slashes."""
-    return sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    """Every file below the folder, as sorted paths relative to it with forward slashes.
+
+    Without those that NFS keeps of files that are removed while they are open.
+    """
+    found = (path for path in Path(folder).rglob("*") if path.is_file() and not path.name.startswith(".nfs"))
+    return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
 def make_folder(folder: str) -> None:

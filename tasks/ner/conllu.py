@@ -230,5 +230,5 @@ def word_line(line: Line, place: int, tag: str, blank: bool | None) -> Line:
 
 
 def pairs(misc: str) -> Mapping[str, str]:
-    """The keys of MISC with their values; some write a blank or a semicolon for the bar between them."""
-    return dict(part.split("=", 1) for part in re.split("[|; ]", misc) if "=" in part)
+    """The keys of MISC with their values; some write a blank, a semicolon or a comma for the bar between them."""
+    return dict(part.split("=", 1) for part in re.split(r"[|; ]|,(?=\w+=)", misc) if "=" in part)

@@ -102,8 +102,9 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
         assert text.startswith(f"{row['title']} (page {row['page_id']})")
         assert look.mark_links(row["text"], row["links"]) in text
         assert not row["section"] or f"== {row['section']} ==" in text
-    assert look.main([folder, "--page", "Nowhere"]) == 1
-    assert "no article 'Nowhere'" in capsys.readouterr().err
+    for nowhere in ("Nowhere", "9" * 20, "9" * 5000):
+        assert look.main([folder, "--page", nowhere]) == 1
+        assert f"no article '{nowhere}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

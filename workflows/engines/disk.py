@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from pipeline import storage
 from workflows.base.stage import Stage
 
 _LOCK = "owner.lock"
@@ -95,7 +95,8 @@ def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "")
     Raises:
         ValueError: there is not.
     """
-    held = sum(path.stat().st_size for path in Path(stage.folder).rglob("*") if path.is_file())
+    names = storage.list_files(stage.folder)
+    held = sum(storage.file_size(storage.join(stage.folder, name)) or 0 for name in names)
     wanted = {stage.workdir: ("--workdir", max(0.0, need.written * input_bytes - held))}
     if scratch:
         wanted[scratch] = ("machine.scratch", need.scratch * input_bytes)

@@ -83,12 +83,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def whole_number(least: int = 0) -> Kind:
-    """A whole number, `least` or more."""
+def whole_number(least: int = 0, below: float = float("inf"), limit: str = "") -> Kind:
+    """A whole number, `least` or more, and below a limit as people write it."""
     return _checked(
-        f"a whole number, {least} or more",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+        f"a whole number, {least} or more{limit}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value < below,
     )
+
+
+SEED_NUMBER = whole_number(0, 2**63, " and below 2^63")  # of torch's generators
 
 
 POSITIVE_NUMBER = _checked(

@@ -12,6 +12,7 @@ from workflows.run.kinds import (
     AUTO,
     DROPOUT_RATE,
     POSITIVE_NUMBER,
+    SEED_NUMBER,
     SHARE,
     SIZE,
     SWITCH,
@@ -149,7 +150,7 @@ class Pretraining:
         "without @REVISION",
         flag="--base-model",
     )
-    seed: int = option(SEED, whole_number(), "seed of pretraining", flag="--seed")
+    seed: int = option(SEED, SEED_NUMBER, "seed of pretraining", flag="--seed")
     recipe: Mapping[str, Any] = field(default_factory=dict)
     """The values that RECIPE declares; in the file they stand in the table itself."""
 
@@ -253,7 +254,7 @@ class FineTuning:
         many(one_of(*VARIANTS)),
         "variants of the grid: rows of tasks/finetuning/variants.py",
     )
-    seeds: tuple[int, ...] = option((SEED,), many(whole_number()), "seeds of the grid")
+    seeds: tuple[int, ...] = option((SEED,), many(SEED_NUMBER), "seeds of the grid")
     tuned: bool = option(
         False,
         SWITCH,

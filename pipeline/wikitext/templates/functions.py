@@ -105,7 +105,7 @@ def age(arguments: Arguments, option: str) -> str | None:
     numbers = [arguments.given(str(number)) for number in range(1, 7)]
     try:
         born, died = (Date(*map(int, numbers[start : start + 3])) for start in (0, 3))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return str(died.year - born.year - ((died.month, died.day) < (born.month, born.day)))
 

@@ -66,11 +66,17 @@ def _tables() -> dict[str, Any]:
     return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}
 
 
-@lru_cache(1 << 12)
 def unit_of(code: str) -> Unit | None:
     """Return the unit that a code means: one of the table, with a prefix, or made of others; None for no unit."""
+    return (
+        _unit_of(code) if len(code) <= _LONGEST else None
+    )  # a hostile page has as many long codes as it likes
+
+
+@lru_cache(1 << 12)
+def _unit_of(code: str) -> Unit | None:
     known: Mapping[str, Unit] = _tables()["units"]
-    if code in known or not 1 < len(code) <= _LONGEST:
+    if code in known or not code:
         return known.get(code)
     if (scale := _THOUSANDS.match(code)) and (found := unit_of(code[scale.end() :])):
         to = " ".join(scale[0] + each for each in found.to.split())
@@ -113,14 +119,18 @@ class Measure:
         return "".join(part + number for part, number in zip(parts, numbers, strict=True)) + unit
 
 
-@lru_cache(1 << 12)
 def number_of(text: str) -> float | None:
     """Return what a number says: 1,500, 1.5e6, −3, 5+1/2; None for anything else."""
+    return _number_of(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(1 << 12)
+def _number_of(text: str) -> float | None:
     if mixed := _MIXED.fullmatch(text):
         sign, whole, top, bottom = mixed.groups()
         found = int(whole or 0) + Fraction(int(top), int(bottom)) if int(bottom) else None
         return None if found is None else float(-found if sign in ("-", "−") and sign else found)
-    if len(text) > _LONGEST or not _NUMBER.fullmatch(text) or not any(map(str.isdigit, text)):
+    if not _NUMBER.fullmatch(text) or not any(map(str.isdigit, text)):
         return None
     return float(text.replace(",", "").replace("−", "-"))
 

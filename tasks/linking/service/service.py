@@ -28,6 +28,7 @@ from tasks.linking.service.places import Places, Refused
 
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS = 1 << 20, 64
+MOST_GLOBAL = 100  # mentions of a request that are answered one after the other
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
 FIELDS = ("documents", "candidates")
@@ -103,18 +104,19 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
 
     from tasks.linking.service import schema
 
-    read = partial(read_request, limits=limits, finds_names=linker.recognize is not None)
     bodies = Places(
         limits.bodies, limits.reading, 408,
         f"the request was not there after {limits.reading:g} seconds; send it at once",
     )  # fmt: skip
+    if linker.is_global:  # a pass of the model for each mention
+        limits = replace(limits, mentions=min(limits.mentions, MOST_GLOBAL))
+    # What a model reads takes long beside its bytes: then requests are computed one after the other.
+    together = 1 if linker.recognize or linker.is_global else limits.short
     late = f"not answered within {limits.answering:g} seconds; send less at once, or ask again later"
+    read = partial(read_request, limits=limits, finds_names=linker.recognize is not None)
     # A thread for short requests and one for the others: no short one waits for a long one.
     lanes = [
-        (
-            Batches(read, partial(link, linker, limits), limits.short),
-            Places(most, limits.answering, 503, late),
-        )
+        (Batches(read, partial(link, linker, limits), together), Places(most, limits.answering, 503, late))
         for most in (limits.requests, limits.long_requests)
     ]
 

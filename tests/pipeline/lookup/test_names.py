@@ -100,7 +100,10 @@ def test_names_are_found_between_letters_of_scripts_without_blanks(name: str, te
 
 @pytest.mark.parametrize(
     ("anchor", "mention"),
-    [("Café", "cafe"), (" ", ""), (" ".join("a" * 21), ""), (" ".join("a" * 20), " ".join("a" * 20))],
+    [
+        *(("Café", "cafe"), (" ", ""), (" ".join("a" * 21), ""), (" ".join("a" * 20), " ".join("a" * 20))),
+        *(("!" * 1000, "!" * 1000), ("!" * 1001, "")),
+    ],
 )
 def test_mention_of_an_anchor_in_the_papers_profile(anchor: str, mention: str) -> None:
     assert normalize_mention(anchor) == mention

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.dump.pages import read_site_info
+from pipeline.wikitext.extract import extract
 from pipeline.wikitext.link_rules import LinkRules, link_rules
 from pipeline.wikitext.templates import table
 from pipeline.wikitext.templates.table import TemplateTable
@@ -46,6 +47,7 @@ def test_names_of_any_length_leave_no_memory_behind(written: str) -> None:
             name = written.format(f"{number} " + "x" * 10_000)
             rules.resolve(name)
             templates.find(name)
+            extract(f"{{{{convert|1|{name}|km}}}} {{{{convert|{number}{'7' * 9000}|km|{name}}}}}", SITE)
         assert tracemalloc.get_traced_memory()[0] < 1 << 20
     finally:
         tracemalloc.stop()

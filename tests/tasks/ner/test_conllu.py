@@ -107,6 +107,7 @@ PLUS = "# global.columns = ID FORM NER:2 MISC\n1\tAna\tB-PER\tNER=B-LOC\n2\tran\
         (KEYED % "ner=S-PER|SpaceAfter=No", "", "PER"),  # Stanza
         (KEYED % "SpaceAfter=No;NER=B-PER", "", "PER"),
         (KEYED % "SpaceAfter=No NER=B-PER", "", "PER"),
+        (KEYED % "Gloss=a,b,NER=B-PER", "", "PER"),
         (KEYED % "NE=B-PER", "", "PER"),
         (KEYED % "Entity=B-PER|NER=B-LOC", "", "LOC"),
         (KEYED % "Entity=B-PER|NER=B-LOC", "Entity", "PER"),

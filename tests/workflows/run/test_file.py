@@ -50,6 +50,8 @@ WRONG = [
     ({"pretraining": {"layers": 3}}, r"\[pretraining\] layers is no field"),
     ({"fine_tuning": {"data": {"nr": "x"}}}, r"\[fine_tuning\] data is .*, wanted a table of entity_typing"),
     ({"fine_tuning": {"seeds": [1, 1]}}, r"\[fine_tuning\] seeds is \[1, 1\], wanted .* each value once"),
+    ({"pretraining": {"seed": 2**63}}, r"\[pretraining\] seed is 9.*, wanted a whole number, .* below 2\^63"),
+    ({"fine_tuning": {"seeds": [2**64]}}, r"\[fine_tuning\] seeds is \[1.*\], wanted .* below 2\^63"),
     ({"machine": {"spark_conf": {"x": "1"}}}, r"\[machine\] spark_conf is .*, wanted a table"),
     ({"preset": "huge"}, r"preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
 ]

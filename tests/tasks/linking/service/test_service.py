@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,38 @@ def test_too_many_names_are_refused(linker: Linker) -> None:
             answer = client.post("/link", json={"documents": [{"text": f"{text} "} for text in texts]})
             assert answer.status_code == status
     assert answer.json() == {"error": "request: 6 mentions are found; wanted 4 at most"}
+
+
+def test_global_answers_are_of_few_mentions(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a pass of the model."""
+    monkeypatch.setattr("tasks.linking.service.service.MOST_GLOBAL", 4)
+    with TestClient(make_app(replace(linker, is_global=True), Limits())) as client:
+        for count, status in ((2, 200), (3, 413)):
+            answer = client.post("/link", json={"documents": [{"text": f"{TEXT} " * count}]})
+            assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("parts", "largest"), [({}, 5), ({"recognize": lambda texts: [[] for _ in texts]}, 1)]
+)
+def test_names_are_recognised_a_request_at_a_time(
+    linker: Linker, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any], largest: int
+) -> None:
+    """What is short in bytes is long for a model: a batch would last until none of it is waited for."""
+    sizes, is_busy = list[int](), threading.Event()
+
+    def answer(self: Linker, records: Sequence[Record], own: object = ()) -> list[dict[str, Any]]:
+        sizes.append(len(records))
+        is_busy.wait(1)  # while the others come
+        return [{"mentions": []} for _ in records]
+
+    monkeypatch.setattr(Linker, "answer", answer)
+    body = {"documents": [{"text": TEXT}]}
+    with TestClient(make_app(replace(linker, **parts), Limits())) as client, ThreadPoolExecutor(6) as threads:
+        found = [threads.submit(client.post, "/link", json=body) for _ in range(6)]
+        assert {each.result().status_code for each in found} == {200}
+    assert sum(sizes) == 6
+    assert max(sizes) == largest
 
 
 def test_an_answer_that_takes_too_long_is_given_up(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
