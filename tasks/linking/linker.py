@@ -34,6 +34,7 @@ Recognize = Callable[[Sequence[str]], Sequence[Sequence[DetectedMention]]]
 _CHARACTERS_AT_ONCE = 1 << 13  # of texts in which a model finds names
 VERSION = 3  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
+NO_CANDIDATE, BELOW_THRESHOLD = "no_candidate", "below_threshold"  # reasons for no page
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
 
@@ -178,7 +179,8 @@ class Linker:
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
         is_link = 1.0 if name is None else name.probability  # a mention that was given is one
-        is_sure = best is not None and of_each[best] * is_link >= least
+        confidence = None if best is None else of_each[best] * is_link
+        is_sure = confidence is not None and confidence >= least
         chosen = found.items[best] if best is not None and is_sure else None
         self.unsure[found.step] += best is not None and not is_sure
         answer: Answer = {
@@ -187,6 +189,8 @@ class Linker:
             "end": mention.end,
             **self._page(chosen),
             "probability": None if best is None else round(of_each[best], DIGITS),
+            "confidence": None if confidence is None else round(confidence, DIGITS),
+            "reason": None if chosen else NO_CANDIDATE if best is None else BELOW_THRESHOLD,
             "link_probability": round(name.probability, DIGITS) if name and name.label is None else None,
             "step": found.step_of(best),
         }

@@ -117,7 +117,7 @@ def score_files(
             "give others, or leave out --leave-out-pages"
         )
     resolve = resolver(finder)
-    nothing = Answers((), {})
+    nothing = Answers((), {}, {})
     found = [answers.get(each.id, nothing) for each in kept]
     own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
     pairs = [
@@ -136,6 +136,7 @@ def score_files(
         "answers_with_error": failed,
         "mentions": mention_counts(kept, len(unknown)),
         "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
+        "without_page": without_page(pairs, found),
         "disambiguation": disambiguation_scores(pairs, finder),
         "linking": linking_scores(pairs),
         "calibration": calibration_of(pairs),
@@ -197,6 +198,18 @@ def resolver(finder: CandidateFinder | None) -> Resolve:
 
 
 # Scores
+
+
+def without_page(pairs: Sequence[Pair], answers: Sequence[Answers]) -> dict[str, int]:
+    """Return how many gold mentions in the knowledge base are answered without a page, by the reason."""
+    known = [[(each.start, each.end) for each in pair.gold if each.title] for pair in pairs]
+    found = Counter(
+        of_each.reasons[place]
+        for places, of_each in zip(known, answers, strict=True)
+        for place in places
+        if place in of_each.reasons
+    )
+    return dict(sorted(found.items()))
 
 
 def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:

@@ -78,10 +78,11 @@ def _annotated(record: Record, number: int, left_out: Skipped | None) -> Documen
 
 
 class Answers(NamedTuple):
-    """The mentions of an answered document, and the probability of those that tell one, by their place."""
+    """The mentions of an answered document; by their place the probability, and the reason for no page, of some."""
 
     mentions: Sequence[Mention]
     probabilities: Mapping[Place, float]
+    reasons: Mapping[Place, str]
 
 
 def read_answers(
@@ -113,20 +114,29 @@ def read_answers(
                 raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
             if answer.mentions is None:
                 raise answer.error("no field 'mentions'; wanted what link answers")
-            found[answer.id] = Answers(answer.mentions, probabilities_of(record))
+            rows = children(record, "mentions") if "mentions" in record.values else ()
+            reasons = {
+                place_of(each): str(each.values["reason"]) for each in rows if each.values.get("reason")
+            }
+            found[answer.id] = Answers(answer.mentions, probabilities_of(rows), reasons)
     if not found and not failed:
         reason = f"; all are left out: {left_out.answers.lines()[0]}" if left_out and left_out.answers else ""
         raise ValueError(f"{path}: no answer{reason}; wanted what link wrote")
     return found, failed
 
 
-def probabilities_of(record: Record) -> dict[Place, float]:
-    """The probabilities that an answer tells, by place. Raises: ValueError naming a mention with another one."""
+def place_of(mention: Record) -> Place:
+    """The place of a mention that was read."""
+    return mention.values["start"], mention.values["end"]
+
+
+def probabilities_of(mentions: Iterable[Record]) -> dict[Place, float]:
+    """The probabilities that answers tell, by place. Raises: ValueError naming a mention with another one."""
     found = {}
-    for each in children(record, "mentions") if "mentions" in record.values else ():
+    for each in mentions:
         value = each.values.get("probability")
         if value is not None:
             if type(value) not in (int, float) or not 0 <= value <= 1:
                 raise each.error(f"probability is {value!r}; wanted a number from 0 to 1, or null")
-            found[each.values["start"], each.values["end"]] = float(value)
+            found[place_of(each)] = float(value)
     return found

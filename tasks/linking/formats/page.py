@@ -1,4 +1,7 @@
-"""An HTML page of linked documents, which needs no network: what a mention stands for is its tooltip."""
+"""An HTML page of linked documents, which needs no network: what a mention stands for is its tooltip.
+
+The shade of a mention says how sure its page is.
+"""
 
 import html
 from collections.abc import Mapping
@@ -8,10 +11,13 @@ from typing import Any
 from tasks.linking.formats.links import LinkedMention, address, ordered
 from tasks.serving.formats import Format, Place, Values, html_page, replaced
 
-STYLE = """mark, a { background: #e3ecff; color: #000; border-radius: .2em; padding: .1em .2em; }
+STYLE = """mark, a { background: rgb(110 155 255 / calc(.1 + .5 * var(--sure, 1))); color: #000; border-radius: .2em;
+  padding: .1em .2em; }
 a { text-decoration: underline; }
 .none { background: none; outline: 1px dashed #999; }"""
-LEGEND = '<mark>a page</mark> <mark class="none">no page</mark>'
+LEGEND = (
+    '<mark>a page</mark> <mark style="--sure: 0.1">an unsure one</mark> <mark class="none">no page</mark>'
+)
 
 
 def page(wiki: str | None) -> Format:
@@ -36,10 +42,11 @@ def marked(mention: LinkedMention, wiki: str | None) -> str:
     text, hover, title = html.escape(mention["mention"]), html.escape(tooltip(mention)), mention["title"]
     if title is None:
         return f'<mark class="none" title="{hover}">{text}</mark>'
+    shade = f'style="--sure: {mention["confidence"]:.2f}" title="{hover}"'
     if wiki is None:
-        return f'<mark title="{hover}">{text}</mark>'
+        return f"<mark {shade}>{text}</mark>"
     target = html.escape(address(wiki, title))
-    return f'<a href="{target}" rel="noreferrer" title="{hover}">{text}</a>'
+    return f'<a href="{target}" rel="noreferrer" {shade}>{text}</a>'
 
 
 def tooltip(mention: LinkedMention) -> str:

@@ -1,6 +1,6 @@
 """The requests and answers of the service, from which FastAPI makes its OpenAPI page."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -48,6 +48,8 @@ class Mention(GivenMention, Page):
     """A mention with its page; `label` and `label_probability` are those of a model of entity recognition."""
 
     mention: str
+    confidence: float | None
+    reason: Literal["no_candidate", "below_threshold"] | None
     link_probability: float | None
     step: str
     label: str | None = None

@@ -134,6 +134,9 @@ def test_below_the_threshold_no_page_is_given(table: Path) -> None:
         assert [each["title"] for each in found] == titles
         assert [each["probability"] for each in found] == [0.75, 1.0]
         assert [each["page_id"] is None for each in found] == [title is None for title in titles]
+        assert [each["reason"] for each in found] == [
+            None if title else "below_threshold" for title in titles
+        ]
     [nothing] = answers(linker(table, Certainty(min_probability=1.0)), (0, 2))
     assert {nothing[name] for name in ("title", "page_id", "qid", "entity_id")} == {None}
     assert (nothing["mention"], nothing["start"], nothing["end"]) == ("ab", 0, 2)
@@ -148,6 +151,7 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         if each["mention"] == "Bob"
     ]
     assert (name, probability, is_link) == ("Bob", 1.0, 0.333333)
+    assert [each["confidence"] for each in found if each["mention"] == "Bob"] == [is_link]
     given = (7, 10)
     for certainty, found, title, spans in (
         ({}, 0.33, "B", []),

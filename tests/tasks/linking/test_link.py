@@ -17,10 +17,24 @@ ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid"
 BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "qid": None, "entity_id": None}
 # Of three "Ann" two are links, of three "Bob" one.
 FOUND = [
-    {**ANN, "probability": 0.5, "link_probability": 0.666667, "step": "exact"},
-    {**BOB, "probability": 1.0, "link_probability": 0.333333, "step": "exact"},
+    {
+        **ANN,
+        "probability": 0.5,
+        "confidence": 0.333333,
+        "reason": None,
+        "link_probability": 0.666667,
+        "step": "exact",
+    },
+    {
+        **BOB,
+        "probability": 1.0,
+        "confidence": 0.333333,
+        "reason": None,
+        "link_probability": 0.333333,
+        "step": "exact",
+    },
 ]
-GIVEN = [{**each, "link_probability": None} for each in FOUND]
+GIVEN = [{**each, "confidence": each["probability"], "link_probability": None} for each in FOUND]
 
 
 def test_an_export_has_the_qids_by_title(models: Path) -> None:
@@ -104,11 +118,9 @@ def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
     assert (found, status) == ({**record, "mentions": FOUND}, 0)
     zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
     [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
-    nothing = dict.fromkeys(("title", "page_id", "qid", "entity_id", "probability", "link_probability"))
-    assert answer["mentions"] == [
-        GIVEN[0],
-        {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},
-    ]
+    names = ("title", "page_id", "qid", "entity_id", "probability", "confidence", "link_probability")
+    nothing = {**dict.fromkeys(names), "reason": "no_candidate", "step": "none"}
+    assert answer["mentions"] == [GIVEN[0], {"mention": "met", "start": 4, "end": 7, **nothing}]
     assert err == "2 mentions, candidates by: 1 exact, 1 none\n"
 
 
@@ -371,6 +383,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
         }  # fmt: skip
         assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
         assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
+        assert scores["without_page"] == {}
         micro = scores["linking"]["micro"]
         assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
         assert [json.loads(line) for line in told.read_text().splitlines()] == [
@@ -379,6 +392,10 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
                 "qid": "Q999",
             }
         ]  # fmt: skip
+    unsure, _, _ = run("link", converted, "--mentions", table, "--min-probability", 0.9)
+    found.write_text("\n".join(map(json.dumps, unsure)))
+    [scores], _, _ = run("score", gold, found, "--mentions", table)
+    assert scores["without_page"] == {"below_threshold": 2}
 
 
 def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(

@@ -29,7 +29,13 @@ TEXT = "<b>Ada</b> met\nAlan Turing's 😀 [[friend]] in São Paulo. {{x}} & ''B
 
 def mention(start: int, end: int, title: str | None, text: str = TEXT, **more: Any) -> dict[str, Any]:
     answer = {"mention": text[start:end], "start": start, "end": end, "title": title, "page_id": None}
-    return {**answer, "probability": None if title is None else 0.5, "step": "exact", **more}
+    return {
+        **answer,
+        "probability": None if title is None else 0.5,
+        "confidence": 0.25,
+        "step": "exact",
+        **more,
+    }
 
 
 def linked(text: str, *found: tuple[str, str | None], **more: Any) -> dict[str, Any]:
@@ -198,10 +204,11 @@ def test_a_page_has_texts_with_links_and_tooltips() -> None:
     found = Links(content)
     assert set(found.tags) == TAGS | {"a"}
     assert found.texts[1:] == [TEXT, "Ann", "x", HOSTILE]
-    _, _, *marks = found.marks  # behind the legend
+    _, _, _, *marks = found.marks  # behind the legend
     assert [text for text, _ in marks] == [*(each["mention"] for each in DOCUMENT["mentions"]), "Ann"]
     assert marks[0][1] == {
-        "href": f"{WIKI}Ada_%28given_name%29", "rel": "noreferrer", "title": "Ada (given name) 50.0%",
+        "href": f"{WIKI}Ada_%28given_name%29", "rel": "noreferrer", "style": "--sure: 0.25",
+        "title": "Ada (given name) 50.0%",
     }  # fmt: skip
     assert marks[2][1] == {"class": "none", "title": "no page"}
     assert marks[5][1]["title"] == f"{HOSTILE} 50.0%\n{HOSTILE} 50.0%, prior 25.0%"
@@ -215,7 +222,7 @@ def test_a_page_has_texts_with_links_and_tooltips() -> None:
 def test_without_the_wiki_there_are_no_links() -> None:
     content = written(find_format("html", {"dump": ["dump.xml"]}), DOCUMENT)
     assert "href" not in content
-    assert Page(content).marks[2] == ("Ada", {"title": "Ada (given name) 50.0%"})
+    assert Page(content).marks[3] == ("Ada", {"style": "--sure: 0.25", "title": "Ada (given name) 50.0%"})
 
 
 def extracted(values: dict[str, Any], language: str = "en") -> list[tuple[str, list[tuple[str, str]]]]:
@@ -276,7 +283,7 @@ def test_the_command_writes_every_format(
     for name, written in (
         ("conll", "-DOCSTART- (a)\nAnn\tB\tAnn\tA\t\t0\nmet\nBob\tB\tBob\tB\t\t1\n.\n\n"),
         ("wikitext", "== a ==\n[[A|Ann]] met [[B|Bob]].\n\n"),
-        ("html", '<mark title="A 50.0%">Ann</mark> met <mark title="B 100.0%">Bob</mark>.'),
+        ("html", 'title="A 50.0%">Ann</mark> met <mark style="--sure: 0.33" title="B 100.0%">Bob</mark>.'),
     ):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
         with pytest.raises(SystemExit, match=r"^1$"):

@@ -56,7 +56,7 @@ def test_documents_are_linked(client: TestClient, linker: Linker) -> None:
     first, second = answer.json()["documents"]
     assert (first["id"], first["text"], titles(first)) == ("é", TEXT, [("Ann", "A"), ("Bob", "B")])
     assert (second["more"], titles(second)) == (1, [("Bob", "B")])
-    assert second["mentions"] == [{**first["mentions"][1], "link_probability": None}]
+    assert second["mentions"] == [{**first["mentions"][1], "confidence": 1.0, "link_probability": None}]
     assert "candidates" not in first["mentions"][0]
 
 
