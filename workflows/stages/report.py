@@ -43,7 +43,7 @@ class Report(CorpusStage):
     """
 
     FOLDER = "report"
-    VERSION = 16
+    VERSION = 17
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(
@@ -87,7 +87,8 @@ class Report(CorpusStage):
         return super().is_current() and storage.file_size(storage.join(self.folder, PAGE)) is not None
 
     def work(self) -> Result:
-        content, compared = self.content(), self.compared()
+        content = self.content()
+        compared = compare(content["cells"])
         results = {**content, "compared": asdict(compared)}
         texts = {
             "results.json": json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
@@ -124,21 +125,6 @@ class Report(CorpusStage):
             "linking": linking_figures(found),
             "cells": self.grid().read_json(EXPERIMENTS)["cells"],
         }
-
-    def compared(self) -> Compared:
-        """The paper's tables with ours beside them."""
-        from model.files import CONFIG, PRETRAINING
-
-        used = {
-            name: {
-                **stage.read_json(PRETRAINING),
-                "model": stage.read_json(CONFIG),
-                "max_words": self.settings.sequences.max_words,
-            }
-            for name, stage in self.by_name().items()
-            if name in PRETRAININGS
-        }
-        return compare(self.grid().read_json(EXPERIMENTS)["cells"], used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
         """The page: the figures, linked texts, and times."""

@@ -211,7 +211,7 @@ def _of_settings(cell: Cell) -> Iterator[Caveat]:
 
     The paper has one learning rate, so the classifier's is held against that of the rest.
     """
-    used = used_values(cell)
+    used = _used_values(cell)
     paper = {CLASSIFIER_RATE: used["Learning rate"], "Patience": 0} | fine_tuning(cell["task"])
     exempt = SEARCHED if cell["preset"] == TUNED else ()
     differences = [
@@ -225,16 +225,9 @@ def _of_settings(cell: Cell) -> Iterator[Caveat]:
         yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
 
 
-# At most one caveat each.
-_CAVEATS = (_of_data, _of_entities, _of_size, _of_settings)
-
-
-def used_values(cell: Cell) -> dict[str, Any]:
-    """Each hyper-parameter of a fine-tuning as it was used, by the names of the paper (Tables 11 and 12).
-
-    `tokens_per_batch` is left out: it bounds memory.
-    """
-    used, model = cell["configuration"]["hyperparameters"], cell["configuration"]["model"]
+def _used_values(cell: Cell) -> dict[str, Any]:
+    """Each hyper-parameter that can be set, by the names of the paper; `tokens_per_batch` only bounds memory."""
+    used = cell["configuration"]["hyperparameters"]
     return {
         "Learning rate": used["learning_rate"],
         CLASSIFIER_RATE: used["head_learning_rate"],
@@ -243,18 +236,13 @@ def used_values(cell: Cell) -> dict[str, Any]:
         "Patience": used["patience"],
         "Maximum word length": used["max_words"],
         "Warmup ratio": used["warmup_ratio"],
-        **common_values(used, model),
-    }
-
-
-def common_values(used: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyper-parameters that pretraining and fine-tuning both have; decay and clipping cannot be set."""
-    return {
-        "Learning rate decay": "linear",
-        "Dropout": model["hidden_dropout_prob"],
+        "Dropout": cell["configuration"]["model"]["hidden_dropout_prob"],
         "Weight decay": used["weight_decay"],
-        "Gradient clipping": "none",
         "Adam β1": used["betas"][0],
         "Adam β2": used["betas"][1],
         "Adam ε": used["epsilon"],
     }
+
+
+# At most one caveat each.
+_CAVEATS = (_of_data, _of_entities, _of_size, _of_settings)

@@ -3,8 +3,7 @@
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
 paper's data, size of model or hyper-parameters is marked; `caveats` says which marks leave a difference to the paper.
-There is none to its figures on hidden test sets. `settings` makes the other 4 tables. The list of
-all experiments ends the results.
+There is none to its figures on hidden test sets. The list of all experiments ends the results.
 """
 
 import statistics
@@ -26,7 +25,6 @@ from workflows.report.paper.caveats import (
     origin_of,
     weights_text,
 )
-from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown_table
 
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
 COUNTS = ("gold", "predicted", "correct")
@@ -128,7 +126,19 @@ class ResultRow:
     ours: OurRow | None
 
 
-ResultTable = ShownTable[ResultRow]
+@dataclass(frozen=True)
+class ResultTable:
+    """A table of the paper with ours: `headers` are what stands above its columns."""
+
+    number: int
+    label: str
+    title: str
+    columns: tuple[str, ...]
+    headers: tuple[str, ...]
+    rows: tuple[ResultRow, ...]
+    notes: tuple[str, ...]
+
+
 Experiment = Mapping[str, Any]
 """A cell of the grid with its scores in percent by split; `types` has by split those of each class and counts."""
 
@@ -140,16 +150,14 @@ class Compared:
     caveat: str
     notes: tuple[str, ...]
     results: tuple[ResultTable, ...]
-    settings: tuple[SettingTable, ...]
     experiments: tuple[Experiment, ...]
 
 
-def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None) -> Compared:
+def compare(cells: Sequence[Cell]) -> Compared:
     """The paper's tables with ours beside them, from the cells of experiments.json.
 
-    `pretraining` has the configurations of the stages "Pretrain" and "PretrainRoberta", as `setting_tables` takes
-    them, where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
-    for their seeds, of an unknown state, or done without a score that a table has.
+    Raises: ValueError for cells that are unlike but for their seeds, of an unknown state, or done without a score
+    that a table has.
     """
     for cell in cells:
         if cell["state"] not in STATES:
@@ -161,7 +169,6 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
         caveat=meaning([*marks]),
         notes=(NOTES["rows"], *[NOTES["problems"]] * any(row.is_problem for row in ours)),
         results=results,
-        settings=setting_tables(cells, pretraining or {}),
         experiments=tuple(map(experiment, cells)),
     )
 
@@ -179,7 +186,8 @@ def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
             for column, value in zip(table.columns, row.values, strict=True)
         ]
         rows.append(ResultRow(row.name, tuple(printed), our_row(table, row, cells)))
-    return shown_table(table, headers, rows, notes)
+    named = (table.number, table.label, table.title, table.columns)
+    return ResultTable(*named, tuple(headers), tuple(rows), tuple(notes))
 
 
 def _is_hidden(measure: Measure) -> bool:

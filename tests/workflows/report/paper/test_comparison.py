@@ -106,7 +106,6 @@ def test_texts_of_a_figure(figure, text, difference, best) -> None:
 def test_every_row_of_the_paper_is_there_with_its_numbers(cells) -> None:
     compared = compare(cells)
     assert [table.number for table in compared.results] == [*range(1, 9)]
-    assert [table.number for table in compared.settings] == [9, 10, 11, 12]
     for table, ours in zip(RESULTS, compared.results, strict=True):
         assert ours.columns == table.columns
         assert [(row.name, tuple(figure.percent for figure in row.figures)) for row in ours.rows] == [
@@ -378,8 +377,6 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ours.made_with == "ner; weights"
     assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
     assert row_of(compared, 4, "LUKE").ours.figures[0].text == "no data"
-    rates = next(row for row in compared.settings[2].rows if row.name == "Learning rate")
-    assert rates.ours[2] != "-"
     assert r"data.cloze\_qa is none: the task has no data" in markdown_of(compared)
     assert "data.cloze_qa is none: the task has no data" in page_of(compared)
 
@@ -426,7 +423,9 @@ def test_the_page() -> None:
     assert classes[at] == [{"ours"}, set(), {"number", "problem"}]
     assert rows[at + 1] == ["difference to the paper", "−0.3"]
     assert rows[at + 2] == ["best of the seeds", "95.0"]
-    assert ["Batch size", "4", "-", "32", "-", "8", "8", "32", "4 ≠", "48", "-"] in rows
+    assert (
+        "other hyper-parameters: preset tiny: Learning rate 0.001, not 1e-05, Batch size 4, not 32," in page
+    )
     marked = "LUKE (ours)example data, tiny model, other hyper-parameters"
     (demo,) = (n for n, row in enumerate(rows) if row[0].strip() == marked and len(row) == 5)
     assert classes[demo] == [{"ours", "demo"}, set(), *[{"number"}] * 4]
