@@ -6,7 +6,7 @@ data         sequences to batches
 training     the loop, checkpoints, several processes
 pretraining  recipes, phases, evaluation
 presets      run files of the project
-hf           folders of transformers and of the authors' release
+hf           folders of transformers
 files        safetensors and JSON files that are complete or absent
 
 Commands, as `python -m model.pretrain`:

@@ -1,7 +1,6 @@
-"""Model folders of transformers and of LUKE's authors; `python -m model.hf` checks, exports and compares them.
+"""Model folders of transformers; `python -m model.hf` checks, exports and compares them.
 
 keys, keys.toml  names of parameters in this project and in transformers
-original         the authors' release
 load             any folder to a model
 tokenizers       tokenizers' files
 export           a pretrained model to transformers' folder

@@ -24,7 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("output", type=Path, help="folder to write")
     words = "folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)"
     add("--tokenizer", type=Path, required=True, help=words)
-    add("--entity-vocab", type=Path, required=True, help="entity_vocab.json or entity_vocab.tsv")
+    add("--entity-vocab", type=Path, required=True, help="entity_vocab.json")
     add("--lite", action="store_true", help="keep only the special entities, such as [MASK]")
     return parser
 

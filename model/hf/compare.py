@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from model.hf.keys import UntiedError
 from model.hf.load import has_entities, load_encoder, load_strictly, read_model, read_transformers
-from model.hf.original import refuse_archive
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -48,7 +47,6 @@ def check(folder: Path) -> tuple[dict[str, float], list[str], str]:
     The outputs are the states and, where there are pretraining heads, the logits of words and entities, at
     real words and entities alone. Nothing is fetched. Raises ValueError for a folder that cannot be read.
     """
-    refuse_archive(folder)
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder / 'config.json'}: no such file; give a folder of transformers")
     values, _ = read_transformers(str(folder))

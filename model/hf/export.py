@@ -15,7 +15,6 @@ from model.files import CONFIG, PRETRAINING, WEIGHTS, write_aside, write_tensors
 from model.hf.card import model_card, read_training
 from model.hf.keys import COPIES, ENCODER_KEYS, to_transformers
 from model.hf.load import check_fit, is_entity_aware_query, missing_queries, read_model
-from model.hf.original import read_entity_titles
 from model.hf.tokenizers import MARKERS, is_bert, numbered_lines, vocabulary_file, write_json, write_tokenizer
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
@@ -186,18 +185,15 @@ def pooler(config: LukeConfig) -> dict[str, Tensor]:
 def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
     """A vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
 
-    The file is JSON, or the lines of vocab.txt or of LUKE's entity_vocab.tsv. A second mask behind the entities, which
-    transformers wants to see there, is none of the model's.
+    The file is JSON, or the lines of vocab.txt. A second mask behind the entities, which transformers wants to see
+    there, is none of the model's.
     """
     remedy = "give the vocabulary that the model was pretrained with"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; {remedy}")
     try:
         text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".txt":
-            vocabulary = numbered_lines(text)
-        else:
-            vocabulary = read_entity_titles(text) if text.startswith("[PAD]\t") else json.loads(text)
+        vocabulary = numbered_lines(text) if path.suffix == ".txt" else json.loads(text)
     except ValueError as error:
         raise ValueError(f"{path}: cannot be read ({error}); {remedy}") from error
     if not isinstance(vocabulary, dict):

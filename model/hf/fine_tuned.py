@@ -15,7 +15,6 @@ from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensor
 from model.hf import keys
 from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
-from model.hf.original import refuse_archive
 from model.hf.tokenizers import (
     read_words,
     vocabulary_file,
@@ -88,7 +87,6 @@ def load_fine_tuned(path: str) -> FineTuned:
 
     Raises ValueError for another architecture and for missing, unexpected or misshapen weights.
     """
-    refuse_archive(Path(path))
     values, folder = read_transformers(path)
     name = (values.get("architectures") or ["none"])[0]
     if name not in ARCHITECTURES:

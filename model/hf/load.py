@@ -1,8 +1,7 @@
 """Model folders: written so that a file is complete or absent, and read from whoever wrote them.
 
 A folder of this project holds config.json and model.safetensors, a fine-tuned model's with its `task`; transformers'
-LUKE, RoBERTa and BERT folders are told apart by the `model_type` in their config.json, and the authors' release of
-LUKE has a metadata.json.
+LUKE, RoBERTa and BERT folders are told apart by the `model_type` in their config.json.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from model.files import CONFIG, INDEX, OLD_WEIGHTS, WEIGHTS, read_json, read_optional, read_weights
-from model.hf import keys, original
+from model.hf import keys
 from model.hf.tokenizers import THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER
 from model.luke.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
 from model.luke.config import BASE, SPECIAL_ENTITIES, LukeConfig
@@ -50,7 +49,7 @@ def read_fine_tuned(folder: Path) -> dict[str, Any]:
 def load_luke(
     path: str, *, use_entity_aware_attention: bool, mask_word: int, dropout: float | None = None
 ) -> LukeModel:
-    """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
+    """A LUKE encoder from a folder of this project, or a model of transformers.
 
     `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two and a model
     that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words, of
@@ -174,11 +173,8 @@ def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[
 def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, Path]:
     """Configuration of any model that can be read, and the folder of its weights."""
     folder = Path(path)
-    original.refuse_archive(folder)
     if is_ours(folder):
         return read_config(folder, with_heads=with_heads), folder
-    if (folder / original.METADATA).is_file() and not (folder / CONFIG).is_file():
-        return original.read_original_config(folder), folder
     values, folder = read_transformers(path)
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size
@@ -191,7 +187,7 @@ def fingerprint_model(path: str) -> str:
     folder = Path(path) if Path(path).is_dir() else download(path)
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.name in (CONFIG, OLD_WEIGHTS, original.METADATA) or file.suffix == ".safetensors":
+        if file.name in (CONFIG, OLD_WEIGHTS) or file.suffix == ".safetensors":
             digest.update(file.name.encode())
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
@@ -230,8 +226,7 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
 def entity_vocabulary(path: str) -> dict[str, int]:
     """Entity -> row of the table, by the files of the tokenizer beside a LUKE of transformers.
 
-    Empty where there are none and for other models: ours and the authors' begin with [PAD], [UNK], [MASK], which
-    words alone get here.
+    Empty where there are none and for other models: ours begin with [PAD], [UNK], [MASK], which words alone get here.
     """
     folder = Path(path) if Path(path).is_dir() else download(path)
     if read_optional(folder / CONFIG).get("model_type") != "luke":

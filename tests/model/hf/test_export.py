@@ -335,9 +335,9 @@ def test_card_counts_the_parameters_that_transformers_counts_and_its_program_run
 
 
 def test_command_line(shared: Path, source: Path, tmp_path: Path) -> None:
-    tsv = tmp_path / "entity_vocab.tsv"
-    tsv.write_text("".join(f"{title}\t7\n" for title in TITLES))
-    arguments = ["export", str(source), str(tmp_path / "out"), "--entity-vocab", str(tsv), "--lite"]
+    vocabulary = tmp_path / "entity_vocab.json"
+    vocabulary.write_text(json.dumps({title: row for row, title in enumerate(TITLES)}))
+    arguments = ["export", str(source), str(tmp_path / "out"), "--entity-vocab", str(vocabulary), "--lite"]
     arguments += ["--tokenizer", str(shared / "data" / "roberta-tokenizer")]
     assert main(arguments) == 0
     assert "## Use" in (tmp_path / "out" / "README.md").read_text()

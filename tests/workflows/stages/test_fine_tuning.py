@@ -142,20 +142,14 @@ def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
 @pytest.mark.parametrize(
     ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
 )
-@pytest.mark.parametrize("owner", ["ours", "authors", "transformers"])
+@pytest.mark.parametrize("kind", [{}, {"model_type": "luke"}], ids=["ours", "transformers"])
 def test_the_width_of_given_weights_decides_the_preset(
-    tmp_path: Path, owner: str, width: int, preset: str
+    tmp_path: Path, kind: dict[str, str], width: int, preset: str
 ) -> None:
     config = asdict(replace(LukeConfig(), hidden_size=width, num_attention_heads=1))
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "model.safetensors").touch()  # which nobody reads
-    if owner == "authors":
-        model = {**config, "bert_model_name": "roberta-base"}
-        (tmp_path / "weights" / "metadata.json").write_text(json.dumps({"model_config": model}))
-        (tmp_path / "weights" / "entity_vocab.tsv").write_text("x\t1\n" * config["entity_vocab_size"])
-    else:
-        kind = {} if owner == "ours" else {"model_type": "luke"}
-        (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
+    (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
     given = {"weights": {"luke": str(tmp_path / "weights")}}
     for size in ("tiny", "demo", "small", "base", "large"):
         for tuning, wanted in ((given, preset), ({**given, "preset": "tiny"}, "tiny")):
