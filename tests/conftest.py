@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
+from tests.support.hugging_face import REPOSITORIES, Hub, forget, hugging_face
 
 # What is imported lives as long as the tests: Python need not look through it often.
 gc.set_threshold(100_000, 50, 100)
@@ -179,3 +180,19 @@ def quick_training() -> Iterator[None]:
             patch.setitem(task.PRESETS, "tiny", replace(task.PRESETS["tiny"], epochs=1))
         patch.setattr(cells, "run", run_here)
         yield
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Hugging Face on this machine, and an empty cache."""
+    from huggingface_hub import constants
+
+    with hugging_face(dict(REPOSITORIES)) as served:
+        monkeypatch.setattr(constants, "ENDPOINT", served.url)
+        files = f"{served.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        forget()
+        yield served
+    forget()

@@ -1,7 +1,8 @@
 """Model folders of transformers; `python -m model.hf` checks, exports and compares them.
 
 keys, keys.toml  names of parameters in this project and in transformers
-load             any folder to a model
+hub              models by their names at Hugging Face
+load             any folder or name to a model
 tokenizers       tokenizers' files
 export           a pretrained model to transformers' folder
 fine_tuned       a fine-tuned model to it, and back

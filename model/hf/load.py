@@ -14,8 +14,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from model.files import CONFIG, INDEX, OLD_WEIGHTS, WEIGHTS, read_json, read_optional, read_weights
+from model.files import CONFIG, OLD_WEIGHTS, read_json, read_optional, read_weights
 from model.hf import keys
+from model.hf.hub import model_folder
 from model.hf.tokenizers import THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER
 from model.luke.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
 from model.luke.config import BASE, SPECIAL_ENTITIES, LukeConfig
@@ -184,7 +185,7 @@ def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, 
 
 def fingerprint_model(path: str) -> str:
     """SHA-256 over a model's configuration, weights and entities' names: the same model, wherever it lies."""
-    folder = Path(path) if Path(path).is_dir() else download(path)
+    folder = Path(model_folder(path))
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if file.name in (CONFIG, OLD_WEIGHTS) or file.suffix == ".safetensors":
@@ -211,9 +212,7 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
     from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig
 
-    folder = Path(path)
-    if not folder.is_dir():
-        folder = download(path)
+    folder = Path(model_folder(path))
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder / CONFIG}: no such file; give a folder with a model")
     keys.check_model_type(read_json(folder / CONFIG), path)
@@ -228,30 +227,11 @@ def entity_vocabulary(path: str) -> dict[str, int]:
 
     Empty where there are none and for other models: ours begin with [PAD], [UNK], [MASK], which words alone get here.
     """
-    folder = Path(path) if Path(path).is_dir() else download(path)
+    folder = Path(model_folder(path))
     if read_optional(folder / CONFIG).get("model_type") != "luke":
         return {}
     in_tokenizer = read_optional(folder / THEIR_TOKENIZER).get("entity_vocab")
     return read_optional(folder / THEIR_ENTITY_VOCABULARY) or in_tokenizer or {}
-
-
-def download(name: str) -> Path:
-    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there), and its entities' names.
-
-    The old format, in which LUKE's authors publish theirs, is fetched only where there is no safetensors.
-    """
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        small = [CONFIG, THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER]
-        folder = Path(snapshot_download(name, allow_patterns=[*small, WEIGHTS, INDEX, "model-*.safetensors"]))
-        if not any((folder / file).is_file() for file in (WEIGHTS, INDEX)):
-            folder = Path(snapshot_download(name, allow_patterns=[*small, OLD_WEIGHTS]))
-        return folder
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{name}: neither a folder nor a model on the hub ({reason})") from error
 
 
 def read_pretrained(folder: Path) -> LukeForPretraining:

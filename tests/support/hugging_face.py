@@ -8,8 +8,22 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from model.hf.hub import find_model
+
 NEWEST, OLDER = "a" * 40, "b" * 40
 Files = dict[str, bytes]
+OLD, NEW = "pytorch_model.bin", "model.safetensors"
+SMALL = {"config.json": b'{"model_type": "roberta", "hidden_size": 768}', "README.md": b"a card"}
+ROBERTA = {**SMALL, "vocab.json": b'{"<s>": 0}', "merges.txt": b"#version: 0.2\n", "tokenizer.json": b"{}"}
+KERAS, TWO = {"tf_model.h5": b"other"}, [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+REPOSITORIES = {
+    "someone/luke": {**ROBERTA, **KERAS, "entity_vocab.json": b"[]", NEW: b"new", OLD: b"old"},
+    "someone/large": {**ROBERTA, **{name: name.encode() for name in TWO}},
+    "someone/old": {**ROBERTA, **KERAS, OLD: b"old"},
+    "someone/bert": {**SMALL, "vocab.txt": b"[PAD]\n", "tokenizer_config.json": b"{}", NEW: b"new"},
+    "someone/flax": {**ROBERTA, "flax_model.msgpack": b"other"},
+    "someone/speech": {**SMALL, NEW: b"new"},
+}
 
 
 class Hub:
@@ -82,3 +96,15 @@ def hugging_face(repositories: dict[str, Files]) -> Iterator[Hub]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def forget() -> None:
+    """What a new run does not know yet."""
+    find_model.cache_clear()
+
+
+def fetched(served: Hub) -> set[str]:
+    """The files that were fetched since the last call, without repository and revision."""
+    names = {path.split("/", 2)[2] for path in served.fetched}
+    served.fetched.clear()
+    return names

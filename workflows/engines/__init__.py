@@ -2,7 +2,6 @@
 
 beam, spark  the engines
 devices      torch devices
-hub          models by name
 workers      stages side by side, in processes
 disk         scratch, free space
 """

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import luigi
 
 from model import pretraining
+from model.hf import hub
 from model.pretraining.recipes import SCRATCH, Configuration, choose
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import RUN_RECORD, Result, Stage, digests
-from workflows.engines import hub, spark
+from workflows.engines import spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks

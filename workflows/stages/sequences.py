@@ -6,11 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
+from model.hf import hub
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage, given_manifest
-from workflows.engines import beam, hub
+from workflows.engines import beam
 from workflows.engines.disk import Need
 from workflows.run.tables import Sequences
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
@@ -69,9 +70,13 @@ class TokenizedStage(CorpusStage):
 
     def tokenizer_folder(self) -> str:
         """The tokenizer's folder; that of a name at Hugging Face is fetched."""
-        if given := self.given_tokenizer():
-            return hub.tokenizer_folder(given, self._weights_parameter())
-        return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
+        given = self.given_tokenizer()
+        if not given:
+            return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
+        if os.path.isdir(given):
+            return os.path.abspath(given)
+        model = hub.find_model(given, self._weights_parameter())
+        return hub.fetch(model, _tokenizer_names(model).values())
 
     def tokenizer_identity(self) -> dict[str, str]:
         """The identity of each file of a given tokenizer: its SHA-256, or the revision at Hugging Face.
@@ -83,11 +88,18 @@ class TokenizedStage(CorpusStage):
             return {}
         if not self.sequences.tokenizer and not os.path.isdir(given):
             model = hub.find_model(given, self._weights_parameter())
-            return dict.fromkeys(hub.tokenizer_names_of(model), model.identity)
+            return dict.fromkeys(_tokenizer_names(model), model.identity)
         from pipeline.sequences.tokenizer_files import tokenizer_files
 
         files = tokenizer_files(Path(given))
         return {name: storage.file_sha256(str(path)) for name, path in files.items()}
+
+
+def _tokenizer_names(model: hub.HubModel) -> dict[str, str]:
+    """The files of a model's tokenizer. Raises: ValueError where it has none of RoBERTa's or BERT's."""
+    from pipeline.sequences.tokenizer_files import tokenizer_names
+
+    return tokenizer_names(model.files, f"{model.identity} {model.place}")
 
 
 class BuildSequences(TokenizedStage, beam.BeamStage):

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import luigi
 
+from model.hf import hub
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from tasks import finetuning
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base.stage import Stage
-from workflows.engines import hub
 from workflows.run.kinds import AUTO, similar
 from workflows.run.tables import SEED, TASKS, FineTuning
 from workflows.stages.pretraining import (

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,34 +171,8 @@ def test_a_mask_beyond_the_words_is_refused(tmp_path: Path) -> None:
 def test_missing_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"config\.json: no such file; give a folder with a model"):
         load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
-    with pytest.raises(ValueError, match="neither a folder nor a model on the hub"):
+    with pytest.raises(ValueError, match="not/there: no such folder; give a model's folder or its name"):
         load_luke(str(tmp_path / "not" / "there"), use_entity_aware_attention=False, mask_word=4)
-
-
-@pytest.mark.parametrize("is_old", [False, True])
-def test_the_old_format_is_fetched_only_where_it_is_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
-) -> None:
-    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "hub")
-    beside = {"config.json", "entity_vocab.json", "tokenizer_config.json"}
-    for name in (*beside - {"config.json"}, "vocab.json"):
-        (tmp_path / "hub" / name).write_text("{}")
-    torch.save(load_file(tmp_path / "hub" / "model.safetensors"), tmp_path / "hub" / "pytorch_model.bin")
-    if is_old:
-        (tmp_path / "hub" / "model.safetensors").unlink()
-
-    def snapshot_download(name: str, *, allow_patterns: list[str]) -> str:
-        assert name == "somebody/roberta"
-        (tmp_path / "cache").mkdir(exist_ok=True)
-        for path in (tmp_path / "hub").iterdir():
-            if any(path.match(pattern) for pattern in allow_patterns):
-                shutil.copy(path, tmp_path / "cache")
-        return str(tmp_path / "cache")
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    load_luke("somebody/roberta", use_entity_aware_attention=False, mask_word=4)
-    weights = "pytorch_model.bin" if is_old else "model.safetensors"
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {*beside, weights}
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:

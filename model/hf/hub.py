@@ -1,7 +1,7 @@
 """Models by their names at Hugging Face: the revision that a name means, its files, and fetching them.
 
-When a command is checked, the revision and the names of its files are asked for. Files are fetched by the stage that
-reads them, of that revision, and no more of them than it reads.
+When a command is checked, the revision and the names of its files are asked for. Files are fetched by those who
+read them, of that revision, and no more of them than are read.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import functools
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
@@ -24,12 +24,14 @@ class HubModel:
     """A model at Hugging Face.
 
     Attributes:
+        asked: how the user named it, for errors.
         repository: its name there.
         revision: the hash of the commit.
         files: their names, or those of the files in the cache where Hugging Face does not answer.
         place: where these are, for errors.
     """
 
+    asked: str
     repository: str
     revision: str
     files: frozenset[str]
@@ -42,7 +44,7 @@ class HubModel:
 
 
 @functools.cache
-def find_model(name: str, parameter: str) -> HubModel:
+def find_model(name: str, parameter: str = "model") -> HubModel:
     """The revision that a name means, found once a run; nothing is fetched.
 
     Where Hugging Face does not answer it is the one that was fetched last.
@@ -54,26 +56,25 @@ def find_model(name: str, parameter: str) -> HubModel:
     Raises:
         ValueError: there is no such model.
     """
+    asked = f"{parameter} {name}"
     match = _NAME.fullmatch(name)
     if not match:
-        raise ValueError(
-            f"{parameter} {name}: no such folder; give a model's folder or its name at Hugging Face"
-        )
+        raise ValueError(f"{asked}: no such folder; give a model's folder or its name at Hugging Face")
     import huggingface_hub as hub
 
     repository, wanted = match.groups()
-    with _errors_in_a_line(name, parameter):
+    with _errors_in_a_line(asked):
         try:
             found = hub.HfApi().model_info(repository, revision=wanted, timeout=_TIMEOUT_SECONDS)
         except Exception:
-            if cached := _find_in_cache(repository, wanted):
+            if cached := _find_in_cache(asked, repository, wanted):
                 return cached
             raise
         files = frozenset(file.rfilename for file in found.siblings or ())
-        return HubModel(repository, str(found.sha), files, "at Hugging Face")
+        return HubModel(asked, repository, str(found.sha), files, "at Hugging Face")
 
 
-def _find_in_cache(repository: str, wanted: str | None) -> HubModel | None:
+def _find_in_cache(asked: str, repository: str, wanted: str | None) -> HubModel | None:
     import huggingface_hub as hub
     from huggingface_hub import constants
 
@@ -90,19 +91,17 @@ def _find_in_cache(repository: str, wanted: str | None) -> HubModel | None:
                 file.file_path.relative_to(last.snapshot_path).as_posix() for file in last.files
             )
             place = "in the cache of Hugging Face, which itself does not answer"
-            return HubModel(repository, last.commit_hash, files, place)
+            return HubModel(asked, repository, last.commit_hash, files, place)
     return None
 
 
 @contextlib.contextmanager
-def _errors_in_a_line(name: str, parameter: str) -> Iterator[None]:
+def _errors_in_a_line(asked: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of Hugging Face's package and of the HTTP package that it uses
         reason = textwrap.shorten(str(error) or type(error).__name__, 200)
-        raise ValueError(
-            f"{parameter} {name}: no such folder, and not to be had from Hugging Face ({reason})"
-        ) from None
+        raise ValueError(f"{asked}: no such folder, and not to be had from Hugging Face ({reason})") from None
 
 
 def check_weights(name: str, parameter: str) -> None:
@@ -112,53 +111,39 @@ def check_weights(name: str, parameter: str) -> None:
         ValueError: it has none.
     """
     if not os.path.isdir(name):
-        _weights_of(find_model(name, parameter), name, parameter)
+        _weights_of(find_model(name, parameter))
 
 
-def _weights_of(model: HubModel, name: str, parameter: str) -> str:
+def _weights_of(model: HubModel) -> str:
     """The pattern of the files with the weights: the old format only where there is no other."""
     for pattern in (_WEIGHTS, _OLD_WEIGHTS):
         if any(fnmatch(file, pattern) for file in model.files):
             return pattern
     raise ValueError(
-        f"{parameter} {name}: found neither {_WEIGHTS} nor {_OLD_WEIGHTS} {model.place}; give a model with weights "
+        f"{model.asked}: found neither {_WEIGHTS} nor {_OLD_WEIGHTS} {model.place}; give a model with weights "
         "of PyTorch"
     )
 
 
-def model_folder(name: str, parameter: str) -> str:
+def model_folder(name: str, parameter: str = "model") -> str:
     """The local folder of a model: the folder itself, or what is fetched by its name.
 
     Raises:
         ValueError: there is no such model, or none of its weights can be read.
     """
     if os.path.isdir(name):
-        return os.path.abspath(name)
+        return name
     model = find_model(name, parameter)
-    return _fetch(model, [*_MODEL_FILES, _weights_of(model, name, parameter)], name, parameter)
+    return fetch(model, [*_MODEL_FILES, _weights_of(model)])
 
 
-def tokenizer_folder(name: str, parameter: str) -> str:
-    """A local folder with a model's tokenizer: the folder itself, or the files of the tokenizer alone.
+def fetch(model: HubModel, files: Iterable[str]) -> str:
+    """The local folder of these files of a model, names or patterns.
 
     Raises:
-        ValueError: there is no such model, or it has no tokenizer of RoBERTa's or BERT's.
+        ValueError: they are not to be had.
     """
-    if os.path.isdir(name):
-        return os.path.abspath(name)
-    model = find_model(name, parameter)
-    return _fetch(model, list(tokenizer_names_of(model).values()), name, parameter)
-
-
-def tokenizer_names_of(model: HubModel) -> dict[str, str]:
-    """The files of a model's tokenizer, as `pipeline.sequences.tokenizer_files.tokenizer_names` gives them."""
-    from pipeline.sequences.tokenizer_files import tokenizer_names
-
-    return tokenizer_names(model.files, f"{model.identity} {model.place}")
-
-
-def _fetch(model: HubModel, patterns: Sequence[str], name: str, parameter: str) -> str:
     import huggingface_hub as hub
 
-    with _errors_in_a_line(name, parameter):
-        return hub.snapshot_download(model.repository, revision=model.revision, allow_patterns=list(patterns))
+    with _errors_in_a_line(model.asked):
+        return hub.snapshot_download(model.repository, revision=model.revision, allow_patterns=[*files])

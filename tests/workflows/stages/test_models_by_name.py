@@ -1,60 +1,18 @@
 """Models by name: pinned to a revision, asked for before anything runs, fetched by those who read them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import DATA
-from tests.support.hugging_face import NEWEST, OLDER, Hub, hugging_face
+from tests.support.hugging_face import NEW, NEWEST, OLDER, Hub, fetched, forget
 from tests.support.stages import run_of
 from workflows import BuildSequences, ExportHuggingFace, FineTune, Pretrain, TrainTokenizer
 from workflows.base.stage import Stage
-from workflows.engines import hub as engine
 from workflows.run.file import Run
 
 DUMP = str(DATA / "wiki-40.xml.bz2")
-OLD, NEW = "pytorch_model.bin", "model.safetensors"
-SMALL = {"config.json": b'{"model_type": "roberta", "hidden_size": 768}', "README.md": b"a card"}
-ROBERTA = {**SMALL, "vocab.json": b'{"<s>": 0}', "merges.txt": b"#version: 0.2\n", "tokenizer.json": b"{}"}
-KERAS, TWO = {"tf_model.h5": b"other"}, [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-REPOSITORIES = {
-    "someone/luke": {**ROBERTA, **KERAS, "entity_vocab.json": b"[]", NEW: b"new", OLD: b"old"},
-    "someone/large": {**ROBERTA, **{name: name.encode() for name in TWO}},
-    "someone/old": {**ROBERTA, **KERAS, OLD: b"old"},
-    "someone/bert": {**SMALL, "vocab.txt": b"[PAD]\n", "tokenizer_config.json": b"{}", NEW: b"new"},
-    "someone/flax": {**ROBERTA, "flax_model.msgpack": b"other"},
-    "someone/speech": {**SMALL, NEW: b"new"},
-}
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """Hugging Face on this machine, and an empty cache."""
-    from huggingface_hub import constants
-
-    with hugging_face(REPOSITORIES) as served:
-        monkeypatch.setattr(constants, "ENDPOINT", served.url)
-        files = f"{served.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        forget()
-        yield served
-    forget()
-
-
-def forget() -> None:
-    """What a new run does not know yet."""
-    engine.find_model.cache_clear()
-
-
-def fetched(served: Hub) -> set[str]:
-    """The files that were fetched since the last call, without repository and revision."""
-    names = {path.split("/", 2)[2] for path in served.fetched}
-    served.fetched.clear()
-    return names
 
 
 def check(stage: Stage) -> dict[str, Any]:
@@ -101,38 +59,6 @@ def test_a_name_is_pinned_to_the_revision_that_was_found(hub: Hub, tmp_path: Pat
     assert stage("someone/luke@v1").tokenizer_identity()["vocab.json"] == f"someone/luke@{OLDER}"
     forget()
     assert stage("someone/luke").tokenizer_identity()["vocab.json"] == "someone/luke@" + "c" * 40
-
-
-def test_without_a_network_the_cache_serves(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    online = engine.find_model("someone/luke", "--weights")
-    folder = engine.model_folder("someone/luke", "--weights")
-    hub.newest = "c" * 40
-    forget()
-    assert engine.find_model("someone/luke", "--weights").revision == hub.newest  # nothing of it is fetched
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    forget()
-    found = engine.find_model("someone/luke", "--weights")
-    assert found.identity == online.identity
-    assert engine.model_folder("someone/luke", "--weights") == folder
-    assert engine.tokenizer_folder("someone/luke", "--weights") == folder
-    for name in ("someone/luke@v1", "someone/old"):
-        with pytest.raises(ValueError, match=rf"^--weights {name}: .* not to be had .*Connection refused"):
-            engine.find_model(name, "--weights")
-
-
-@pytest.mark.parametrize(
-    ("name", "weights"), [("someone/luke", {NEW}), ("someone/large", {*TWO}), ("someone/old", {OLD})]
-)
-def test_old_weights_are_fetched_only_where_there_are_no_others(
-    hub: Hub, name: str, weights: set[str]
-) -> None:
-    engine.model_folder(name, "--weights")
-    names = fetched(hub)
-    assert {file for file in names if file.startswith(("model", "pytorch", "tf"))} == weights
-    assert {"config.json", "vocab.json", "merges.txt"} < names
-    assert "README.md" not in names
 
 
 def test_names_without_a_model_are_refused_by_their_parameter(hub: Hub, tmp_path: Path) -> None:
