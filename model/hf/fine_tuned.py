@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +15,7 @@ from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensor
 from model.hf import keys
 from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
-from model.hf.tokenizers import (
-    read_words,
-    vocabulary_file,
-    write_json,
-    write_tokenizer,
-    write_words_tokenizer,
-)
+from model.hf.tokenizers import read_words, vocabulary_file, write_json, write_tokenizer
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.encoder import LukeModel
 
@@ -143,66 +137,61 @@ def export_fine_tuned(
     *,
     tokenizer: Path,
     words: Mapping[str, int],
-    entities: Mapping[str, int],
+    entities: Mapping[str, int] | None,
     blank_first: bool = False,
 ) -> None:
-    """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
+    """Write a fine-tuned model as a folder that the class of its architecture and its tokenizer load.
 
     `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
     and <ent2>, which stand around the first and the second mention; `entities` those of the entity table by title:
     [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
     With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
     by hand. `blank_first` is that of `write_tokenizer`.
+    A model without entities (None) is RoBERTa's or BERT's. The architecture is then its class without that name: the
+    one of questions holds the classifier; an encoder has it beside it, in head.safetensors.
     Raises ValueError for what cannot be exchanged or does not fit together.
     """
-    luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
-    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
-    state = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
-    state = exported_tensors(state, luke.config, [*rows.values()], [*entities.values()])
-    state |= pooler(luke.config) if architecture.task else {}
-    state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    config = fine_tuned.luke.config
+    rows = word_rows(read_words(tokenizer), words, config.vocab_size, tokenizer)
+    state = {f"luke.{key}": tensor for key, tensor in fine_tuned.luke.state_dict().items()}
+    state = keys.to_transformers(state)
     vocabulary = {word: number for number, word in enumerate(rows)}
-    entity_ids = {title: number for number, title in enumerate(entities)}
-    config = exported_config(luke.config, state, words=len(rows), entities=len(entity_ids))
-    values = transformers_config(config, vocabulary) | fine_tuned.values()
     output.mkdir(parents=True, exist_ok=True)
-    sizes = config.max_words, architecture.task
-    write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)
-    write_aside(output / CONFIG, partial(write_json, values))
-    write_tensors(output / WEIGHTS, state)
-
-
-def export_words(fine_tuned: FineTuned, output: Path, *, tokenizer: Path, words: Mapping[str, int]) -> None:
-    """Write a fine-tuned model without entities as a folder that RoBERTa's or BERT's class of transformers loads.
-
-    `tokenizer` and `words` are as in `export_fine_tuned`. The class is the architecture, with RoBERTa's or BERT's name
-    in front. That of questions holds the classifier; an encoder has it beside it, in head.safetensors.
-    """
-    luke = fine_tuned.luke
-    kind = luke.config.word_encoder
-    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
-    encoder = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
-    state = {key.removeprefix("luke."): encoder[key] for key in encoder if WORDS_ALONE.match(key)}
-    table = "embeddings.word_embeddings.weight"
-    state[table] = state[table][torch.tensor([*rows.values()], device=state[table].device)]
-    if fine_tuned.architecture == "ForQuestionAnswering":
-        state = {f"{kind}.{key}": tensor for key, tensor in state.items()}
-        state |= {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    if entities is None:
+        state = words_alone(fine_tuned, state, [*rows.values()])
+        values = transformers_config(replace(config, vocab_size=len(rows)), vocabulary)
+        values = {name: value for name, value in values.items() if name not in LUKES_ALONE}
+        values |= fine_tuned.values() | {
+            "model_type": config.word_encoder,
+            "architectures": [f"{config.word_encoder.capitalize()}{fine_tuned.architecture}"],
+        }
+        write_tokenizer(output, vocabulary, None, tokenizer, config.max_words)
+        if fine_tuned.architecture == "Model":
+            write_tensors(output / HEAD, fine_tuned.head)
     else:
-        state |= {key.removeprefix("luke."): tensor for key, tensor in pooler(luke.config).items()}
-    vocabulary = {word: number for number, word in enumerate(rows)}
-    values = transformers_config(replace(luke.config, vocab_size=len(rows)), vocabulary)
-    values = {name: value for name, value in values.items() if name not in LUKES_ALONE} | {
-        **fine_tuned.values(),
-        "model_type": kind,
-        "architectures": [f"{kind.capitalize()}{fine_tuned.architecture}"],
-    }
-    output.mkdir(parents=True, exist_ok=True)
-    write_words_tokenizer(output, vocabulary, tokenizer, luke.config.max_words)
+        architecture = ARCHITECTURES[fine_tuned.architecture]
+        state = exported_tensors(state, config, [*rows.values()], [*entities.values()])
+        state |= pooler(config) if architecture.task else {}
+        state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
+        entity_ids = {title: number for number, title in enumerate(entities)}
+        config = exported_config(config, state, words=len(rows), entities=len(entity_ids))
+        values = transformers_config(config, vocabulary) | fine_tuned.values()
+        sizes = config.max_words, architecture.task
+        write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)
     write_aside(output / CONFIG, partial(write_json, values))
-    if fine_tuned.architecture == "Model":
-        write_tensors(output / HEAD, {key: tensor.contiguous() for key, tensor in fine_tuned.head.items()})
     write_tensors(output / WEIGHTS, state)
+
+
+def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequence[int]) -> dict[str, Tensor]:
+    """What RoBERTa's or BERT's class has of a LUKE's weights, with these rows of the words' table."""
+    kept = {key.removeprefix("luke."): state[key] for key in state if WORDS_ALONE.match(key)}
+    table = "embeddings.word_embeddings.weight"
+    kept[table] = kept[table][torch.tensor(rows, device=kept[table].device)]
+    config = fine_tuned.luke.config
+    if fine_tuned.architecture == "Model":
+        return kept | {key.removeprefix("luke."): tensor for key, tensor in pooler(config).items()}
+    kept = {f"{config.word_encoder}.{key}": tensor for key, tensor in kept.items()}
+    return kept | {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
 
 
 def word_rows(

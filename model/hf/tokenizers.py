@@ -28,7 +28,7 @@ BERT = {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "
 def write_tokenizer(
     output: Path,
     words: Mapping[str, int],
-    entities: Mapping[str, int],
+    entities: Mapping[str, int] | None,
     source: Path,
     max_words: int,
     task: str | None = None,
@@ -37,23 +37,28 @@ def write_tokenizer(
 ) -> None:
     """Write the files of a tokenizer with these vocabularies; `source` is the folder of the one that it comes from.
 
-    With the words of BERT it is a BertTokenizer, which knows no entities. With `blank_first` a text, and what follows
-    a mention's end, is tokenised as after a blank.
+    With the words of BERT it is a BertTokenizer, which knows no entities; without entities it is that or a
+    RobertaTokenizer, and <ent> and <ent2> are markers. With `blank_first` a text, and what follows a mention's end, is
+    tokenised as after a blank.
     """
-    write_aside(output / THEIR_ENTITY_VOCABULARY, partial(write_json, entities))
-    if is_bert(source):
-        write_words_tokenizer(output, words, source, max_words)
-        return
-    config: dict[str, Any] = {
-        "tokenizer_class": "LukeTokenizer",
-        "model_max_length": max_words,
-        "mask_token": MASK,
-        "entity_token_1": "<ent>",
-        "entity_token_2": "<ent2>",
-        "entity_vocab": dict(entities),  # here, too: versions differ in where they look
-    }
-    config |= {"task": task} if task else {}
-    config |= {"add_prefix_space": True} if blank_first else {}
+    config: dict[str, Any]
+    if entities is not None:
+        write_aside(output / THEIR_ENTITY_VOCABULARY, partial(write_json, entities))
+    if entities is None or is_bert(source):
+        roberta = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK}
+        config = read_json(source / THEIR_TOKENIZER) | BERT if is_bert(source) else roberta
+        config |= {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
+    else:
+        config = {
+            "tokenizer_class": "LukeTokenizer",
+            "model_max_length": max_words,
+            "mask_token": MASK,
+            "entity_token_1": "<ent>",
+            "entity_token_2": "<ent2>",
+            "entity_vocab": dict(entities),  # here, too: versions differ in where they look
+        }
+        config |= {"task": task} if task else {}
+        config |= {"add_prefix_space": True} if blank_first else {}
     write_words(output, words, source)
     write_aside(output / THEIR_TOKENIZER, partial(write_json, config))
 
@@ -90,15 +95,6 @@ def write_words(output: Path, words: Mapping[str, int], source: Path) -> None:
     else:
         write_aside(output / "vocab.json", partial(write_json, words))
         write_aside(output / "merges.txt", partial(shutil.copyfile, source / "merges.txt"))
-
-
-def write_words_tokenizer(output: Path, words: Mapping[str, int], source: Path, max_words: int) -> None:
-    """Write the files of a RobertaTokenizer or BertTokenizer with these words; <ent> and <ent2> are markers."""
-    roberta = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK}
-    config = read_json(source / THEIR_TOKENIZER) | BERT if is_bert(source) else roberta
-    config |= {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
-    write_words(output, words, source)
-    write_aside(output / THEIR_TOKENIZER, partial(write_json, config))
 
 
 def write_json(value: object, path: Path) -> None:

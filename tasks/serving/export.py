@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.hf.card import fine_tuned_card
 from model.hf.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.hf.fine_tuned import FineTuned, export_fine_tuned, export_words
+from model.hf.fine_tuned import FineTuned, export_fine_tuned
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
 from tasks.finetuning import TOKENIZER
@@ -51,19 +51,15 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
     """Writes all files into `output`; the arguments are those of `export`."""
     task = predictor.task
     assert task.ARCHITECTURE is not None
-    words = marker_rows(predictor)
-    if predictor.entities:
-        export_fine_tuned(
-            fine_tuned(predictor, task.ARCHITECTURE),
-            output,
-            tokenizer=folder / TOKENIZER,
-            words=words,
-            entities=rows_of_titles(predictor, folder, entity_vocab),
-            blank_first=predictor.inputs.profile == "paper",
-        )
-    else:
-        kind = "ForQuestionAnswering" if task is extractive else "Model"
-        export_words(fine_tuned(predictor, kind), output, tokenizer=folder / TOKENIZER, words=words)
+    words_alone = "ForQuestionAnswering" if task is extractive else "Model"
+    export_fine_tuned(
+        fine_tuned(predictor, task.ARCHITECTURE if predictor.entities else words_alone),
+        output,
+        tokenizer=folder / TOKENIZER,
+        words=marker_rows(predictor),
+        entities=rows_of_titles(predictor, folder, entity_vocab) if predictor.entities else None,
+        blank_first=predictor.inputs.profile == "paper",
+    )
     tokenizer = predictor.inputs.tokenizer
     if task is extractive and predictor.inputs.profile == "fixed" and isinstance(tokenizer, ByteLevelBPE):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
