@@ -1,7 +1,7 @@
 """The paper's five fine-tuning tasks (section 4), and entity linking.
 
 io            records, labels, spans, metrics
-task          the functions of a task; hyper-parameters
+task          what a task is; hyper-parameters
 presets       the presets of each task, from presets.toml
 presets.toml  their hyper-parameters
 markers       texts with marked mentions: input and classifier of two tasks

@@ -5,10 +5,12 @@ markers. The classifier sees the entities' states or, where the model has no ent
 markers.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +21,9 @@ from model.luke.batch import Batch, mention_positions
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.examples import Examples
 from tasks.io.windows import CharacterSpan, boundaries, context_window
-from tasks.task import MAX_MENTION_POSITIONS, Classifier, InputSettings, LabelledBatch
+from tasks.task import MAX_MENTION_POSITIONS, Classifier, InputSettings, LabelledBatch, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,24 +139,6 @@ class MarkedBatch(LabelledBatch):
     markers: Tensor
 
 
-def collate(
-    entity_ids: Sequence[int], features: Sequence[MarkedFeature], *, entities: bool, pad_id: int
-) -> MarkedBatch:
-    """Pads features; mention n is the entity `entity_ids[n]`."""
-    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
-    ends = torch.from_numpy(np.stack([feature.ends for feature in features]))  # (batch, mentions, 2)
-    if entities:
-        ids = torch.tensor(entity_ids).expand(ends.shape[:2]).contiguous()
-        inputs = replace(
-            inputs,
-            entity_ids=ids,
-            entity_positions=mention_positions(ends[..., 0], ends[..., 1] + 1, MAX_MENTION_POSITIONS),
-            entity_mask=torch.ones_like(ids, dtype=torch.bool),
-        )
-    labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-    return MarkedBatch(inputs.unpadded(), labels, ends[..., 0])
-
-
 class MentionClassifier(Classifier):
     """A linear classifier over the states of all mentions together."""
 
@@ -166,16 +151,40 @@ class MentionClassifier(Classifier):
         return self.classifier(self.dropout(entity_states.flatten(1)))
 
 
-def feature_size(feature: MarkedFeature) -> int:
-    """Words and entities of a feature."""
-    return len(feature.word_ids) + len(feature.ends)
+class MarkedTask(Task[Examples[Any], MarkedFeature]):
+    """A task with marked mentions; mention n is the entity `ENTITIES[n]` once only ENTITY_ROWS are kept."""
 
+    ENTITIES: tuple[int, ...]
+    PREDICTIONS_SUFFIX = ".jsonl"
+    BEST_EPOCH_IN_PAPER = True
 
-def loss_terms(feature: MarkedFeature) -> int:
-    """Each feature is a term of the loss."""
-    return 1
+    def feature_size(self, feature: MarkedFeature) -> int:
+        return len(feature.word_ids) + len(feature.ends)
 
+    def loss_terms(self, feature: MarkedFeature) -> int:
+        return 1
 
-def logits(module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:
-    """Logits (labels) of each feature."""
-    return list(module(batch).float().cpu().numpy())
+    def collate(self, features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> MarkedBatch:
+        inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
+        ends = torch.from_numpy(np.stack([feature.ends for feature in features]))  # (batch, mentions, 2)
+        if entities:
+            ids = torch.tensor(self.ENTITIES).expand(ends.shape[:2]).contiguous()
+            inputs = replace(
+                inputs,
+                entity_ids=ids,
+                entity_positions=mention_positions(ends[..., 0], ends[..., 1] + 1, MAX_MENTION_POSITIONS),
+                entity_mask=torch.ones_like(ids, dtype=torch.bool),
+            )
+        labels = torch.from_numpy(np.stack([feature.label for feature in features]))
+        return MarkedBatch(inputs.unpadded(), labels, ends[..., 0])
+
+    def logits(self, module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:
+        """Logits (labels) of each feature."""
+        return list(module(batch).float().cpu().numpy())
+
+    def prediction_lines(self, dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
+        """JSON lines: the record of each example with its `prediction`."""
+        return [
+            json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
+            for example, prediction in zip(dataset.examples, predictions, strict=True)
+        ]

@@ -16,8 +16,8 @@ SCORES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "ner": ner.score_files,
     "entity_typing": entity_typing.score_files,
     "relation_classification": relation_classification.score_files,
-    "cloze_qa": cloze.score_files,
-    "extractive_qa": extractive.score_files,
+    "cloze_qa": cloze.TASK.score_files,
+    "extractive_qa": extractive.TASK.score_files,
 }
 # The flags of each task, with the keyword of its scores that takes the value, and its help.
 OPTIONS = {

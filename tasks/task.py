@@ -1,6 +1,6 @@
 """The parts of a fine-tuning task, and the hyper-parameters of all of them.
 
-A task is a module with the names of `Task`. Fine-tuning and serving use it by five verbs:
+Fine-tuning and serving use a task by five verbs:
 
 read        a file to examples (describe, label_names, negative_label say what is in them)
 featurize   examples to inputs of the model (feature_size, loss_terms)
@@ -12,8 +12,10 @@ score       predictions to the field's metrics
 `from_records` takes questions of users, `answers` answers them, `prediction_lines` writes predictions.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -163,49 +165,37 @@ class LabelledBatch:
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
 
 
-def no_shift(outputs: Outputs[Any, Any]) -> None:
-    """The `bias_shift` of tasks whose classifier stays as it was trained."""
-
-
-def no_annotations(dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
-    """The `annotated` of tasks that take no entities of Wikipedia."""
-    return dataset
-
-
 class Task(Protocol[Dataset, Feature]):
-    """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
+    """A task; `Dataset` is a split, `Feature` an input of the model."""
 
     PRESETS: Mapping[str, Hyperparameters]
-    DEV_METRIC: str
-    """The score on dev by which epochs and hyperparameters are chosen: exact_match or f1, which all tasks have."""
-    BEST_EPOCH_IN_PAPER: bool
-    """True where the profile `paper` keeps the best epoch on dev, as `fixed` always does, and not the last."""
-    BEGINS_WITHOUT_ENTITIES: bool
-    """True where words begin as if there were no entities with all weights, not only with those that know none."""
-    WORD_MARKERS: Mapping[str, str]
-    """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """The end of the names of files with predictions."""
-
-    @property
-    def ENTITY_ROWS(self) -> tuple[int, ...] | None:
-        """The special entities that fine-tuning keeps, by their rows in our tables; None: all rows, untrained."""
-
-    @property
-    def ARCHITECTURE(self) -> str | None:
-        """The class of transformers that has the same classifier, if there is one."""
+    DEV_METRIC: str = "f1"
+    """The score on dev by which epochs and hyperparameters are chosen: exact_match or f1, which all tasks have."""
+    BEST_EPOCH_IN_PAPER: bool = False
+    """True where the profile `paper` keeps the best epoch on dev, as `fixed` always does, and not the last."""
+    BEGINS_WITHOUT_ENTITIES: bool = False
+    """True where words begin as if there were no entities with all weights, not only with those that know none."""
+    WORD_MARKERS: Mapping[str, str] = MappingProxyType({})
+    """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
+    ENTITY_ROWS: tuple[int, ...] | None = (0, 2)
+    """The special entities that fine-tuning keeps, by their rows in our tables, [PAD] first; None: all rows,
+    untrained."""
+    ARCHITECTURE: str | None = None
+    """The class of transformers that has the same classifier, if there is one."""
 
     # Read
 
-    @property
-    def read(self) -> Callable[..., Dataset]:
-        """Reads the examples of a file, by its path. Raises: ValueError naming file and line."""
+    def read(self, path: Path) -> Dataset:
+        """The examples of a file. Raises: ValueError naming file and line."""
 
     def annotated(self, dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
         """The data set with the entities that an annotator finds in its texts, where ENTITY_ROWS is None.
 
         Raises: ValueError for an entity that is not among the `entity_count` of the model.
         """
+        return dataset
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
         """Return what was read: counts and the format that was found."""
@@ -214,7 +204,13 @@ class Task(Protocol[Dataset, Feature]):
         """The classes, in the order of the classifier's rows; `listed` are those of a label file, if any."""
 
     def negative_label(self, labels: Sequence[str], given: str) -> str | None:
-        """The class that scores leave out: `given`, or what the task knows where that is empty."""
+        """The class that scores leave out: `given`, or what the task knows where that is empty.
+
+        Raises: ValueError for one that cannot be.
+        """
+        if given:
+            raise ValueError(f"negative label {given!r}: the task has none")
+        return None
 
     # Featurize
 
@@ -237,6 +233,7 @@ class Task(Protocol[Dataset, Feature]):
 
         Each class counts one more, so that none is impossible. None: the classifier has no bias, or no fixed classes.
         """
+        return None
 
     def collate(self, features: Sequence[Feature], *, entities: bool, pad_id: int) -> Any:
         """One padded batch, a LabelledBatch."""
@@ -254,6 +251,7 @@ class Task(Protocol[Dataset, Feature]):
 
         None: nothing, or the task has nothing to choose.
         """
+        return None
 
     def decode(self, outputs: Outputs[Dataset, Feature]) -> Sequence[Any]:
         """One prediction for each example of the data set."""

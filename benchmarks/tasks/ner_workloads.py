@@ -61,8 +61,8 @@ def make_models(size: str, tokenizer: Path, device: str) -> Models:
         write_tokenizer(Path(folder), words.vocab | markers, ENTITIES, tokenizer, config.max_words, task=task)
         their_tokenizer = transformers.LukeTokenizer.from_pretrained(folder)
         fine_tuned = load_fine_tuned(folder)
-    fine_tuned.luke.keep_entities(ner.ENTITY_ROWS)
-    ours = ner.head(fine_tuned.luke, len(LABELS), entities=True).eval()
+    fine_tuned.luke.keep_entities(ner.TASK.ENTITY_ROWS)
+    ours = ner.TASK.head(fine_tuned.luke, len(LABELS), entities=True).eval()
     load_strictly(ours.classifier, fine_tuned.head, source=size, optional=set())
     return Models(theirs.to(device), their_tokenizer, ours.to(device), words, device)
 
@@ -104,13 +104,13 @@ def ask_theirs(models: Models, sentences: Sequence[Sentence], size: int) -> Iter
 
 
 def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
-    return ner.featurize(dataset, InputSettings(models.tokenizer, LABELS, {}, 512, "fixed")).items
+    return ner.TASK.featurize(dataset, InputSettings(models.tokenizer, LABELS, {}, 512, "fixed")).items
 
 
 def ask_ours(models: Models, features: Sequence[SpanFeature], **amounts: Any) -> list[np.ndarray]:
     """Return the logits of every pass, in the order in which they are computed."""
     settings = {"pad_id": models.tokenizer.pad_id, "device": models.device}
-    return logits_of(ner, models.ours, features, entities=True, **settings, **amounts)  # type: ignore[arg-type]
+    return logits_of(ner.TASK, models.ours, features, entities=True, **settings, **amounts)  # type: ignore[arg-type]
 
 
 @torch.inference_mode()

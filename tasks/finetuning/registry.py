@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from tasks.ner import task as ner
-from tasks.questions import cloze as cloze_qa
-from tasks.questions import extractive
+from tasks.questions import cloze, extractive
 from tasks.relations import relation_classification
 from tasks.task import Task
 from tasks.typing import entity_typing
 
 TASKS: Mapping[str, Task[Any, Any]] = {
-    "entity_typing": entity_typing,
-    "relation_classification": relation_classification,
-    "ner": ner,
-    "cloze_qa": cloze_qa,
-    "extractive_qa": extractive,
+    "entity_typing": entity_typing.TASK,
+    "relation_classification": relation_classification.TASK,
+    "ner": ner.TASK,
+    "cloze_qa": cloze.TASK,
+    "extractive_qa": extractive.TASK,
 }

@@ -1,10 +1,9 @@
-"""Data sets with an example in each record: written with predictions, compared with a file of predictions."""
+"""Data sets with an example in each record, compared with a file of predictions."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from tasks.io.records import Record
 
@@ -23,14 +22,6 @@ def check_mention(record: Record, name: str, text: str, span: tuple[int, int]) -
     """Raises: ValueError naming the field where a mention has no characters but blanks."""
     if not text[slice(*span)].strip():
         raise record.error(f"{name} spans blanks alone; wanted a mention with at least one other character")
-
-
-def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
-    """JSON lines: the record of each example with its `prediction`."""
-    return [
-        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
-        for example, prediction in zip(dataset.examples, predictions, strict=True)
-    ]
 
 
 def check_same_inputs(gold: Sequence[Record], predictions: Sequence[Record], labels: Sequence[str]) -> None:

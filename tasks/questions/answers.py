@@ -4,16 +4,16 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tasks.io.probabilities import rounded, softmax
 from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
-from tasks.task import Outputs
+from tasks.task import Outputs, Task
 
 N_BEST = 20
 ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -42,10 +42,6 @@ class Candidates(NamedTuple):
         return Answer(self.passage[start:end], start, end, float(self.scores[number]))
 
 
-Find = Callable[[Outputs[Any, Any]], Iterable[Candidates]]
-"""The candidates of each question."""
-
-
 def ranked(candidates: Candidates, count: int) -> list[int]:
     """The numbers of the `count` best candidates with texts of their own, of equals the first."""
     scores, size = candidates.scores, count
@@ -58,11 +54,6 @@ def ranked(candidates: Candidates, count: int) -> list[int]:
         if len(best) >= count or len(likely) == len(scores):
             return [*best.values()][:count]
         size *= 4
-
-
-def decode(candidates: Find, outputs: Outputs[Any, Any]) -> list[tuple[Answer, ...]]:
-    """The 20 best answers with texts of their own to each question, of its candidates."""
-    return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(outputs)]
 
 
 def filled_text(record: Record, name: str) -> str:
@@ -143,35 +134,9 @@ def predicted_texts(path: Path, read: Callable[[Path], Any]) -> dict[str, str]:
         raise
 
 
-def check_no_classes(listed: Sequence[str]) -> None:
-    """Raises: ValueError where a label file lists classes: answers have none."""
-    if listed:
-        names = ", ".join(listed[:3])
-        raise ValueError(f"label file with {names}: question answering has no classes; remove it")
-
-
-def no_negative_label(labels: Sequence[str], given: str) -> str | None:
-    """None. Raises: ValueError for a given one."""
-    if given:
-        raise ValueError(f"negative label {given!r}: question answering has none")
-    return None
-
-
 def gold_answers(dataset: Any) -> dict[str, list[str]]:
     """The texts of the right answers to each question of a data set, by id."""
     return {example.id: [text for _, text in example.answers] for example in dataset.examples}
-
-
-def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) -> dict[str, str]:
-    """The text of the best answer to each question, by id; empty where there is no answer."""
-    return {name: best[0].text if best else "" for name, best in zip(names, predictions, strict=True)}
-
-
-def answer_objects(
-    candidates: Find, outputs: Outputs[Any, Any], *, temperature: float = 1.0, top: int | None = None
-) -> list[dict[str, Any]]:
-    """`answer`, `start`, `end`, `score` and `probability` of each record, and the same of the `n_best`."""
-    return [answer_object(each, temperature, top) for each in candidates(outputs)]
 
 
 def answer_object(candidates: Candidates, temperature: float, top: int | None) -> dict[str, Any]:
@@ -210,6 +175,11 @@ def token_f1(predicted: str, gold: str) -> float:
     return 2 * same / (len(ours) + len(theirs)) if same else 0.0
 
 
+def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) -> dict[str, str]:
+    """The text of the best answer to each question, by id; empty where there is no answer."""
+    return {name: best[0].text if best else "" for name, best in zip(names, predictions, strict=True)}
+
+
 def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str]) -> dict[str, Any]:
     """`exact_match` and `f1` as SQuAD 1.1's and ReCoRD's scripts have them, but as fractions of 1.
 
@@ -229,19 +199,54 @@ def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str
     }
 
 
-def score_answers(
-    gold: Mapping[str, Sequence[str]], predictions: Path, read: Callable[[Path], Any]
-) -> dict[str, Any]:
-    """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
+class QuestionTask(Task[Any, Any], Protocol):
+    """A task whose answers are texts of a passage."""
 
-    The file may also be a data set that `read` takes, whose first answers are scored. Raises: ValueError where it has a
-    prediction for no question of `gold`.
-    """
-    predicted = predicted_texts(predictions, read)
-    if not gold.keys() & predicted.keys():
-        found = next(iter(predicted), "nothing")
-        raise ValueError(
-            f"{predictions}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
-            f"as {next(iter(gold))!r}); give the predictions for this file"
-        )
-    return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
+    PREDICTIONS_SUFFIX: str = ".json"
+
+    def candidates(self, outputs: Outputs[Any, Any]) -> Iterator[Candidates]:
+        """The candidates of each question."""
+
+    def decode(self, outputs: Outputs[Any, Any]) -> list[tuple[Answer, ...]]:
+        """The 20 best answers with texts of their own to each question, of its candidates."""
+        return [tuple(map(each.answer, ranked(each, N_BEST))) for each in self.candidates(outputs)]
+
+    def answers(
+        self, outputs: Outputs[Any, Any], *, temperature: float = 1.0, top: int | None = None
+    ) -> list[dict[str, Any]]:
+        """`answer`, `start`, `end`, `score` and `probability` of each record, and the same of the `n_best`."""
+        return [answer_object(each, temperature, top) for each in self.candidates(outputs)]
+
+    def score(
+        self,
+        dataset: Any,
+        predictions: Sequence[Sequence[Answer]],
+        labels: Sequence[str],
+        negative: str | None,
+    ) -> dict[str, Any]:
+        """Exact match and F1 as in SQuAD 1.1's and ReCoRD's own scripts, as fractions of 1."""
+        gold = gold_answers(dataset)
+        return answer_scores(gold, best_texts(gold, predictions))
+
+    def score_files(self, gold_path: Path, predictions: Path) -> dict[str, Any]:
+        """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
+
+        That file may also be a data set, whose first answers are scored. Raises: ValueError where it has a
+        prediction for no question.
+        """
+        gold = gold_answers(self.read(gold_path))
+        predicted = predicted_texts(predictions, self.read)
+        if not gold.keys() & predicted.keys():
+            found = next(iter(predicted), "nothing")
+            raise ValueError(
+                f"{predictions}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
+                f"as {next(iter(gold))!r}); give the predictions for this file"
+            )
+        return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
+
+
+def check_no_classes(listed: Sequence[str]) -> None:
+    """Raises: ValueError where a label file lists classes: answers have none."""
+    if listed:
+        names = ", ".join(listed[:3])
+        raise ValueError(f"label file with {names}: question answering has no classes; remove it")

@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -19,7 +17,7 @@ from tasks.io.probabilities import Choices
 from tasks.io.windows import CharacterSpan, boundaries, context_window, windows
 from tasks.questions import answers as common
 from tasks.questions import cloze_format
-from tasks.questions.answers import Answer, Candidates, gold_answers
+from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import Integers, joined, passage_room, question_limit
 from tasks.task import (
@@ -29,46 +27,12 @@ from tasks.task import (
     InputSettings,
     LabelledBatch,
     Outputs,
-    no_annotations,
-    no_shift,
     presets,
 )
 
-PRESETS = presets("cloze_qa")
-WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
-ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
-DEV_METRIC = "exact_match"
-BEST_EPOCH_IN_PAPER = True
-BEGINS_WITHOUT_ENTITIES = False
-PREDICTIONS_SUFFIX = ".json"
-ARCHITECTURE = None
 HIGHLIGHT = "@highlight"
 MASK_ROW = 1  # where [MASK] stands once only ENTITY_ROWS are kept
 MAX_QUESTION = 90
-
-
-# Read
-
-read = cloze_format.read
-describe = cloze_format.describe
-negative_label = common.no_negative_label
-
-
-def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """Return what the row of the classifier finds.
-
-    Raises: ValueError where a label file lists classes, or train has no answer to learn from.
-    """
-    common.check_no_classes(listed)
-    train = datasets["train"]
-    if not any({text for _, text in each.answers} & set(each.texts()) for each in train.examples):
-        raise ValueError(
-            f"{train.path}: no question has an answer that is an entity of its passage; check their places"
-        )
-    return ("answer",)
-
-
-# Featurize
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,42 +49,6 @@ class ClozeFeature:
     entities: Integers
     ends: Integers
     label: np.ndarray
-
-
-def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
-    """Each question with all windows of its passage that have an entity as a whole.
-
-    [PLACEHOLDER] stands for the placeholder, [HIGHLIGHT] for each @highlight, [ENTITY] on both sides of an entity.
-    Of a question of more than 90 tokens remains what is around the placeholder. The counts tell how often that was,
-    how many entities no window holds, and which questions no entity answers.
-    """
-    counts = Counter(questions_cut=0, entities_out_of_reach=0, questions_out_of_reach=0)
-    tokenizer, markers = inputs.tokenizer, inputs.markers
-    limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
-    passages: dict[tuple[str, tuple[CharacterSpan, ...]], tuple[Integers, Integers]] = {}
-    items: list[ClozeFeature] = []
-    of_examples = []
-    for number, example in enumerate(dataset.examples):
-        before = counts.copy()
-        key = example.passage, example.entities
-        if key not in passages:
-            passages[key] = passage_input(example, tokenizer, markers)
-        question, place = question_input(example.question, tokenizer, markers, limit, counts)
-        (passage_ids, entity_ends), right = passages[key], {text for _, text in example.answers}
-        label = np.array([text in right for text in example.texts()], dtype=np.float32)
-        found = []
-        for start, end in windows(len(passage_ids), passage_room(len(question), inputs.max_words, tokenizer)):
-            [entities] = np.nonzero((entity_ends[:, 0] >= start) & (entity_ends[:, 1] <= end))
-            if len(entities):
-                word_ids, first = joined(question, passage_ids[start:end], tokenizer)
-                ends = np.concatenate([[[place + 1, place + 2]], entity_ends[entities] - start + first])
-                found.append(ClozeFeature(number, word_ids, entities, ends, label[entities]))
-        reached = {entity for item in found for entity in item.entities.tolist()}
-        counts["entities_out_of_reach"] += len(example.entities) - len(reached)
-        counts["questions_out_of_reach"] += not any(item.label.any() for item in found)
-        items += found
-        of_examples.append(counts - before)
-    return Features(items, counts | Counter(windows=len(items)), of_examples)
 
 
 def passage_input(
@@ -160,19 +88,6 @@ def marked_words(text: str, word: str, marker: int, tokenizer: WordTokenizer) ->
     return [*first, *(token for ids in others for token in (marker, *ids))]
 
 
-def feature_size(feature: ClozeFeature) -> int:
-    """Length of a window in words and entities together."""
-    return len(feature.word_ids) + len(feature.ends)
-
-
-def loss_terms(feature: ClozeFeature) -> int:
-    """Each entity is a term of the loss."""
-    return len(feature.entities)
-
-
-# Head
-
-
 @dataclass(frozen=True, eq=False)
 class ClozeBatch(LabelledBatch):
     """Padded windows with where the placeholder and each entity begins, `starts` (batch, 1 + entities).
@@ -181,19 +96,6 @@ class ClozeBatch(LabelledBatch):
     """
 
     starts: Tensor
-
-
-def collate(features: Sequence[ClozeFeature], *, entities: bool, pad_id: int) -> ClozeBatch:
-    """A padded batch; the placeholder and all entities are [MASK] entities."""
-    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
-    places = [feature.ends for feature in features]
-    ends, mask = pad(places, 0), lengths_mask(places)
-    if entities:
-        positions = mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS)
-        inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
-    labels = torch.full((len(features), ends.shape[1] - 1), -1.0)
-    labels[mask[:, 1:]] = torch.from_numpy(np.concatenate([feature.label for feature in features]))
-    return ClozeBatch(inputs.unpadded(), labels, ends[..., 0])
 
 
 class EntityScorer(Classifier):
@@ -213,80 +115,131 @@ class EntityScorer(Classifier):
         return self.classifier(self.dropout(pairs)).squeeze(-1)
 
 
-def head(luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
-    """LUKE with the classifier of entities."""
-    return EntityScorer(luke, 2, label_count)
+class ClozeAnswering(QuestionTask):
+    """The entity that a placeholder stands for."""
+
+    PRESETS = presets("cloze_qa")
+    WORD_MARKERS = MappingProxyType({"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"})
+    DEV_METRIC = "exact_match"
+    BEST_EPOCH_IN_PAPER = True
+    read = staticmethod(cloze_format.read)
+    describe = staticmethod(cloze_format.describe)
+    from_records = staticmethod(cloze_format.from_records)
+    prediction_lines = staticmethod(cloze_format.prediction_lines)
+
+    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+        """Return what the row of the classifier finds.
+
+        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+        """
+        common.check_no_classes(listed)
+        train = datasets["train"]
+        if not any({text for _, text in each.answers} & set(each.texts()) for each in train.examples):
+            raise ValueError(
+                f"{train.path}: no question has an answer that is an entity of its passage; check their places"
+            )
+        return ("answer",)
+
+    def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
+        """Each question with all windows of its passage that have an entity as a whole.
+
+        [PLACEHOLDER] stands for the placeholder, [HIGHLIGHT] for each @highlight, [ENTITY] on both sides of an entity.
+        Of a question of more than 90 tokens remains what is around the placeholder. The counts tell how often that was,
+        how many entities no window holds, and which questions no entity answers.
+        """
+        counts = Counter(questions_cut=0, entities_out_of_reach=0, questions_out_of_reach=0)
+        tokenizer, markers = inputs.tokenizer, inputs.markers
+        limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
+        passages: dict[tuple[str, tuple[CharacterSpan, ...]], tuple[Integers, Integers]] = {}
+        items: list[ClozeFeature] = []
+        of_examples = []
+        for number, example in enumerate(dataset.examples):
+            before = counts.copy()
+            key = example.passage, example.entities
+            if key not in passages:
+                passages[key] = passage_input(example, tokenizer, markers)
+            question, place = question_input(example.question, tokenizer, markers, limit, counts)
+            (passage_ids, entity_ends), right = passages[key], {text for _, text in example.answers}
+            label = np.array([text in right for text in example.texts()], dtype=np.float32)
+            found = []
+            for start, end in windows(
+                len(passage_ids), passage_room(len(question), inputs.max_words, tokenizer)
+            ):
+                [entities] = np.nonzero((entity_ends[:, 0] >= start) & (entity_ends[:, 1] <= end))
+                if len(entities):
+                    word_ids, first = joined(question, passage_ids[start:end], tokenizer)
+                    ends = np.concatenate([[[place + 1, place + 2]], entity_ends[entities] - start + first])
+                    found.append(ClozeFeature(number, word_ids, entities, ends, label[entities]))
+            reached = {entity for item in found for entity in item.entities.tolist()}
+            counts["entities_out_of_reach"] += len(example.entities) - len(reached)
+            counts["questions_out_of_reach"] += not any(item.label.any() for item in found)
+            items += found
+            of_examples.append(counts - before)
+        return Features(items, counts | Counter(windows=len(items)), of_examples)
+
+    def feature_size(self, feature: ClozeFeature) -> int:
+        """Length of a window in words and entities together."""
+        return len(feature.word_ids) + len(feature.ends)
+
+    def loss_terms(self, feature: ClozeFeature) -> int:
+        """Each entity is a term of the loss."""
+        return len(feature.entities)
+
+    def collate(self, features: Sequence[ClozeFeature], *, entities: bool, pad_id: int) -> ClozeBatch:
+        """A padded batch; the placeholder and all entities are [MASK] entities."""
+        inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
+        places = [feature.ends for feature in features]
+        ends, mask = pad(places, 0), lengths_mask(places)
+        if entities:
+            positions = mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS)
+            inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
+        labels = torch.full((len(features), ends.shape[1] - 1), -1.0)
+        labels[mask[:, 1:]] = torch.from_numpy(np.concatenate([feature.label for feature in features]))
+        return ClozeBatch(inputs.unpadded(), labels, ends[..., 0])
+
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
+        """LUKE with the classifier of entities."""
+        return EntityScorer(luke, 2, label_count)
+
+    def starting_bias(self, features: Sequence[ClozeFeature], label_count: int) -> np.ndarray:
+        """The logarithm of the odds: of the entities that are an answer to those that are not."""
+        labels = np.concatenate([feature.label for feature in features])
+        return np.log([(1 + labels.sum()) / (1 + (1 - labels).sum())])
+
+    def loss(self, module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
+        """Binary cross-entropy, the mean over all entities of the batch."""
+        is_entity = batch.labels >= 0
+        scores = module(batch)[is_entity]
+        return {"loss": nn.functional.binary_cross_entropy_with_logits(scores, batch.labels[is_entity])}
+
+    def logits(self, module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
+        """Logits (entities) of each window."""
+        scores = module(batch).float().cpu().numpy()
+        sizes = (batch.labels >= 0).sum(dim=1).tolist()
+        return [row[:size] for row, size in zip(scores, sizes, strict=True)]
+
+    def candidates(self, outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
+        """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
+        best = [np.full(len(example.entities), -np.inf, np.float32) for example in outputs.dataset.examples]
+        for feature, scores in zip(outputs.features, outputs.logits, strict=True):
+            found = best[feature.example]
+            found[feature.entities] = np.maximum(found[feature.entities], scores)
+        for example, scores in zip(outputs.dataset.examples, best, strict=True):
+            spans = np.array(example.entities, dtype=np.int64).reshape(-1, 2)
+            held = np.flatnonzero(np.isfinite(scores))
+            entities = Candidates(example.passage, scores[held], spans[held])
+            chosen = sorted(common.ranked(entities, len(held)))
+            yield Candidates(example.passage, entities.scores[chosen], entities.spans[chosen])
+
+    def choices(self, outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Choices]:
+        """The answer to each question, of the texts of its entities; right are those of its answers."""
+        for example, found in zip(outputs.dataset.examples, self.candidates(outputs), strict=True):
+            right = {text for _, text in example.answers}
+            is_right = np.array(
+                [found.answer(number).text in right for number in range(len(found.scores))], bool
+            )
+            if is_right.any():
+                yield found.scores[None], is_right[None]
 
 
-def starting_bias(features: Sequence[ClozeFeature], label_count: int) -> np.ndarray:
-    """The logarithm of the odds: of the entities that are an answer to those that are not."""
-    labels = np.concatenate([feature.label for feature in features])
-    return np.log([(1 + labels.sum()) / (1 + (1 - labels).sum())])
-
-
-def loss(module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
-    """Binary cross-entropy, the mean over all entities of the batch."""
-    is_entity = batch.labels >= 0
-    scores = module(batch)[is_entity]
-    return {"loss": nn.functional.binary_cross_entropy_with_logits(scores, batch.labels[is_entity])}
-
-
-def logits(module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
-    """Logits (entities) of each window."""
-    scores = module(batch).float().cpu().numpy()
-    sizes = (batch.labels >= 0).sum(dim=1).tolist()
-    return [row[:size] for row, size in zip(scores, sizes, strict=True)]
-
-
-# Decode
-
-
-def candidates(outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
-    """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
-    best = [np.full(len(example.entities), -np.inf, np.float32) for example in outputs.dataset.examples]
-    for feature, scores in zip(outputs.features, outputs.logits, strict=True):
-        found = best[feature.example]
-        found[feature.entities] = np.maximum(found[feature.entities], scores)
-    for example, scores in zip(outputs.dataset.examples, best, strict=True):
-        spans = np.array(example.entities, dtype=np.int64).reshape(-1, 2)
-        held = np.flatnonzero(np.isfinite(scores))
-        entities = Candidates(example.passage, scores[held], spans[held])
-        chosen = sorted(common.ranked(entities, len(held)))
-        yield Candidates(example.passage, entities.scores[chosen], entities.spans[chosen])
-
-
-bias_shift = no_shift
-annotated = no_annotations
-decode = partial(common.decode, candidates)
-
-
-def choices(outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Choices]:
-    """The answer to each question, of the texts of its entities; right are those of its answers."""
-    for example, found in zip(outputs.dataset.examples, candidates(outputs), strict=True):
-        right = {text for _, text in example.answers}
-        is_right = np.array([found.answer(number).text in right for number in range(len(found.scores))], bool)
-        if is_right.any():
-            yield found.scores[None], is_right[None]
-
-
-# Score
-
-
-def score(
-    dataset: Dataset, predictions: Sequence[Sequence[Answer]], labels: Sequence[str], negative: str | None
-) -> dict[str, Any]:
-    """Exact match and F1 as in ReCoRD's own script, as fractions of 1."""
-    gold = gold_answers(dataset)
-    return common.answer_scores(gold, common.best_texts(gold, predictions))
-
-
-def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
-    """Scores of a file of predictions, in either release's layout, for a file of ReCoRD."""
-    return common.score_answers(gold_answers(read(gold_path)), predictions_path, read)
-
-
-# A user's questions
-
-from_records = cloze_format.from_records
-answers = partial(common.answer_objects, candidates)
-prediction_lines = cloze_format.prediction_lines
+TASK = ClozeAnswering()

@@ -1,9 +1,6 @@
 """Extractive question answering: the answer is a span of a Wikipedia passage (section 4.5 of the paper)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -13,52 +10,10 @@ from model.luke.encoder import LukeModel
 from tasks.io.probabilities import Choices
 from tasks.questions import answers as common
 from tasks.questions import extractive_format, extractive_input
-from tasks.questions.answers import Answer, Candidates, gold_answers
+from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, Outputs, no_shift, presets
-
-PRESETS = presets("extractive_qa")
-ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
-WORD_MARKERS: Mapping[str, str] = {}
-DEV_METRIC = "f1"
-BEST_EPOCH_IN_PAPER = False
-BEGINS_WITHOUT_ENTITIES = False
-PREDICTIONS_SUFFIX = ".json"
-ARCHITECTURE = "LukeForQuestionAnswering"
-
-
-# Read
-
-read = extractive_format.read
-annotated = extractive_format.annotated
-describe = extractive_format.describe
-negative_label = common.no_negative_label
-
-
-def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """Return what the two rows of the classifier find.
-
-    Raises: ValueError where a label file lists classes, or train has no answer to learn from.
-    """
-    common.check_no_classes(listed)
-    train = datasets["train"]
-    if not any(example.spans for example in train.examples):
-        raise ValueError(
-            f"{train.path}: no question has an answer where answer_start says; wanted characters of the context, from 0"
-        )
-    return ("start", "end")
-
-
-# Featurize
-
-featurize = extractive_input.featurize
-feature_size = extractive_input.feature_size
-loss_terms = extractive_input.loss_terms
-collate = extractive_input.collate
-
-
-# Head
+from tasks.task import Classifier, Outputs, presets
 
 
 class BoundaryClassifier(Classifier):
@@ -68,47 +23,6 @@ class BoundaryClassifier(Classifier):
         """Logits (batch, words, 2)."""
         word_states, _ = self.luke(batch.inputs)
         return self.classifier(word_states)
-
-
-def head(luke: LukeModel, label_count: int, *, entities: bool) -> BoundaryClassifier:
-    """LUKE with the classifiers of start and end."""
-    return BoundaryClassifier(luke, 1, label_count)
-
-
-def starting_bias(features: Sequence[WindowFeature], label_count: int) -> None:
-    """None: the words of a window compete, and a bias is the same for all of them."""
-
-
-def loss(module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
-    """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
-    scores = module(batch).masked_fill(~batch.inputs.word_mask[..., None], float("-inf"))
-    total = nn.functional.cross_entropy(scores, batch.labels, ignore_index=IGNORED, reduction="sum")
-    return {"loss": total / (batch.labels != IGNORED).sum().clamp(min=1)}
-
-
-def logits(module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
-    """Logits (words, 2) of each window."""
-    scores = module(batch).float().cpu().numpy()
-    sizes = batch.inputs.word_mask.sum(dim=1).tolist()
-    return [row[:size] for row, size in zip(scores, sizes, strict=True)]
-
-
-# Decode
-
-
-def candidates(outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Candidates]:
-    """All spans of at most 30 tokens that may answer each question, over all its windows."""
-    windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in outputs.dataset.examples]
-    for feature, scores in zip(outputs.features, outputs.logits, strict=True):
-        windows[feature.example].append((feature, scores))
-    for example, found in zip(outputs.dataset.examples, windows, strict=True):
-        parts = [spans_of_window(*window) for window in found]
-        sums, spans = zip(*parts, strict=True) if parts else ((), ())
-        yield Candidates(
-            example.passage,
-            np.concatenate([*sums, np.zeros(0, np.float32)]),
-            np.concatenate([*spans, np.zeros((0, 2), np.int64)]),
-        )
 
 
 def spans_of_window(feature: WindowFeature, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -143,36 +57,79 @@ def sums_of_spans(
     return sums[first, more], first, first + more
 
 
-bias_shift = no_shift
-decode = partial(common.decode, candidates)
+class ExtractiveAnswering(QuestionTask):
+    """The span of a passage that answers. No bias starts at frequencies: it is the same for all words of a window."""
+
+    PRESETS = presets("extractive_qa")
+    ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
+    ARCHITECTURE = "LukeForQuestionAnswering"
+    read = staticmethod(extractive_format.read)
+    annotated = staticmethod(extractive_format.annotated)
+    describe = staticmethod(extractive_format.describe)
+    featurize = staticmethod(extractive_input.featurize)
+    collate = staticmethod(extractive_input.collate)
+    from_records = staticmethod(extractive_format.from_records)
+    prediction_lines = staticmethod(extractive_format.prediction_lines)
+
+    def feature_size(self, feature: WindowFeature) -> int:
+        """Length of a window in words and entities together."""
+        return len(feature.word_ids) + len(feature.entity_ids)
+
+    def loss_terms(self, feature: WindowFeature) -> int:
+        """Start and end, where they are known, are terms of the loss."""
+        return int((feature.label != IGNORED).sum())
+
+    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+        """Return what the two rows of the classifier find.
+
+        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+        """
+        common.check_no_classes(listed)
+        train = datasets["train"]
+        if not any(example.spans for example in train.examples):
+            raise ValueError(
+                f"{train.path}: no question has an answer where answer_start says; "
+                "wanted characters of the context, from 0"
+            )
+        return ("start", "end")
+
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> BoundaryClassifier:
+        """LUKE with the classifiers of start and end."""
+        return BoundaryClassifier(luke, 1, label_count)
+
+    def loss(self, module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
+        """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
+        scores = module(batch).masked_fill(~batch.inputs.word_mask[..., None], float("-inf"))
+        total = nn.functional.cross_entropy(scores, batch.labels, ignore_index=IGNORED, reduction="sum")
+        return {"loss": total / (batch.labels != IGNORED).sum().clamp(min=1)}
+
+    def logits(self, module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
+        """Logits (words, 2) of each window."""
+        scores = module(batch).float().cpu().numpy()
+        sizes = batch.inputs.word_mask.sum(dim=1).tolist()
+        return [row[:size] for row, size in zip(scores, sizes, strict=True)]
+
+    def candidates(self, outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Candidates]:
+        """All spans of at most 30 tokens that may answer each question, over all its windows."""
+        windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in outputs.dataset.examples]
+        for feature, scores in zip(outputs.features, outputs.logits, strict=True):
+            windows[feature.example].append((feature, scores))
+        for example, found in zip(outputs.dataset.examples, windows, strict=True):
+            parts = [spans_of_window(*window) for window in found]
+            sums, spans = zip(*parts, strict=True) if parts else ((), ())
+            yield Candidates(
+                example.passage,
+                np.concatenate([*sums, np.zeros(0, np.float32)]),
+                np.concatenate([*spans, np.zeros((0, 2), np.int64)]),
+            )
+
+    def choices(self, outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Choices]:
+        """The answer to each question, of all spans of at most 30 tokens; right are those of its answers."""
+        for example, found in zip(outputs.dataset.examples, self.candidates(outputs), strict=True):
+            gold = np.array(example.spans, dtype=np.int64).reshape(-1, 1, 2)
+            is_right = (found.spans == gold).all(axis=2).any(axis=0)
+            if is_right.any():
+                yield found.scores[None], is_right[None]
 
 
-def choices(outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Choices]:
-    """The answer to each question, of all spans of at most 30 tokens; right are those of its answers' characters."""
-    for example, found in zip(outputs.dataset.examples, candidates(outputs), strict=True):
-        gold = np.array(example.spans, dtype=np.int64).reshape(-1, 1, 2)
-        is_right = (found.spans == gold).all(axis=2).any(axis=0)
-        if is_right.any():
-            yield found.scores[None], is_right[None]
-
-
-# Score
-
-
-def score(
-    dataset: Dataset, predictions: Sequence[Sequence[Answer]], labels: Sequence[str], negative: str | None
-) -> dict[str, Any]:
-    """Exact match and F1 as in SQuAD 1.1's own script, as fractions of 1."""
-    return common.answer_scores(gold_answers(dataset), common.best_texts(gold_answers(dataset), predictions))
-
-
-def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
-    """Scores of a JSON object of answers by question id for a SQuAD 1.1 file."""
-    return common.score_answers(gold_answers(read(gold_path)), predictions_path, read)
-
-
-# A user's questions
-
-from_records = extractive_format.from_records
-answers = partial(common.answer_objects, candidates)
-prediction_lines = extractive_format.prediction_lines
+TASK = ExtractiveAnswering()

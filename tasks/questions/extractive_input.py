@@ -127,16 +127,6 @@ def features_of(
     return items
 
 
-def feature_size(feature: WindowFeature) -> int:
-    """Length of a window in words and entities together."""
-    return len(feature.word_ids) + len(feature.entity_ids)
-
-
-def loss_terms(feature: WindowFeature) -> int:
-    """Start and end, where they are known, are terms of the loss."""
-    return int((feature.label != IGNORED).sum())
-
-
 @dataclass(frozen=True, eq=False)
 class WindowBatch(LabelledBatch):
     """Padded windows; `labels` (batch, 2) are the first and last word of each answer."""

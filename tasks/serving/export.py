@@ -51,7 +51,7 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
     """Writes all files into `output`; the arguments are those of `export`."""
     task = predictor.task
     assert task.ARCHITECTURE is not None
-    words_alone = "ForQuestionAnswering" if task is extractive else "Model"
+    words_alone = "ForQuestionAnswering" if task is extractive.TASK else "Model"
     export_fine_tuned(
         fine_tuned(predictor, task.ARCHITECTURE if predictor.entities else words_alone),
         output,
@@ -61,7 +61,11 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
         blank_first=predictor.inputs.profile == "paper",
     )
     tokenizer = predictor.inputs.tokenizer
-    if task is extractive and predictor.inputs.profile == "fixed" and isinstance(tokenizer, ByteLevelBPE):
+    if (
+        task is extractive.TASK
+        and predictor.inputs.profile == "fixed"
+        and isinstance(tokenizer, ByteLevelBPE)
+    ):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
     write_card(predictor, folder, output, task.ARCHITECTURE)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,31 +15,19 @@ from torch import Tensor, nn
 from model.luke.encoder import LukeModel
 from tasks import markers as marked
 from tasks.io.data_folder import ClassNames, read_label_file
-from tasks.io.examples import Examples, check_mention, check_same_inputs, lines_with_predictions
+from tasks.io.examples import Examples, check_mention, check_same_inputs
 from tasks.io.metrics import label_scores
 from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
-from tasks.markers import MarkedFeature, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, Outputs, no_annotations, no_shift, presets
+from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
+from tasks.task import Features, InputSettings, Outputs, presets
 
-PRESETS = presets("entity_typing")
-WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
-ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
-ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
-DEV_METRIC = "f1"
-BEST_EPOCH_IN_PAPER = True
-BEGINS_WITHOUT_ENTITIES = False
-PREDICTIONS_SUFFIX = ".jsonl"
-ARCHITECTURE = "LukeForEntityClassification"
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
 )  # fmt: skip
 BRACKET = re.compile(r"-([LR])([RSC])B-", re.IGNORECASE)
 BRACKETS = {"LR": "(", "RR": ")", "LS": "[", "RS": "]", "LC": "{", "RC": "}"}
-
-
-# Reader
 
 
 @dataclass(frozen=True)
@@ -52,12 +41,6 @@ class Example:
 
 
 Dataset = Examples[Example]
-
-
-def read(path: Path) -> Dataset:
-    """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
-    names = ClassNames(path)
-    return Examples(path, tuple(parse(record, names) for record in read_records(path)))
 
 
 def parse(record: Record, names: ClassNames | None) -> Example:
@@ -90,26 +73,6 @@ def types_of(record: Record, field: str, names: ClassNames) -> tuple[str, ...]:
     return tuple(names.name(record, f"{field}[{place}]", value) for place, value in enumerate(values))
 
 
-def describe(dataset: Dataset) -> dict[str, Any]:
-    """Sizes of a data set."""
-    examples = dataset.examples
-    return {
-        "examples": len(examples),
-        "labels": sum(len(set(example.types)) for example in examples),
-        "examples_without_label": sum(not example.types for example in examples),
-    }
-
-
-def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """The types `listed` (a label file) or else the nine general ones; others are left out of gold labels.
-
-    Raises: ValueError where the training set has none of them.
-    """
-    labels = tuple(listed) or GENERAL_TYPES
-    check_labels(datasets["train"], labels, "in labels.txt beside it, one a line")
-    return labels
-
-
 def check_labels(dataset: Dataset, labels: Sequence[str], where: str) -> None:
     """Raises: ValueError where no example has one of the types; `where` says where others are listed."""
     if not any(set(example.types) & set(labels) for example in dataset.examples):
@@ -123,93 +86,11 @@ def left_out(types: Sequence[Sequence[str]], labels: Sequence[str]) -> int:
     return sum(len(set(each) - set(labels)) for each in types)
 
 
-def negative_label(labels: Sequence[str], given: str) -> str | None:
-    """None: the scores leave out no type. Raises: ValueError for a given one."""
-    if given:
-        raise ValueError(f"negative label {given!r}: entity typing has none")
-    return None
-
-
-# Features
-
-
-def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
-    """The text with [ENTITY] on both sides of the mention; of a long one, what is around the mention.
-
-    -LRB- and its like become brackets again: `fixed` gives each kind its own, `paper` round ones to all.
-    """
-    counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
-    clean = partial(restore_brackets, profile=inputs.profile)
-    items, of_examples = [], []
-    for example in dataset.examples:
-        before = counts.copy()
-        word_ids, ends = marked_input(example.text, [example.span], inputs, counts, clean)
-        counts["labels_left_out"] += left_out([example.types], inputs.labels)
-        label = np.array([name in example.types for name in inputs.labels], dtype=np.float32)
-        items.append(MarkedFeature(word_ids, ends, label))
-        of_examples.append(counts - before)
-    return Features(items, counts, of_examples)
-
-
 def restore_brackets(text: str, *, profile: str) -> str:
     """-LRB-, -RSB- and their like as the brackets that they stand for."""
     return BRACKET.sub(
         lambda match: BRACKETS[match[1].upper() + ("R" if profile == "paper" else match[2].upper())], text
     )
-
-
-feature_size = marked.feature_size
-loss_terms = marked.loss_terms
-collate = partial(marked.collate, ENTITIES)
-
-
-# Head
-
-
-def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
-    """LUKE with a linear classifier over h_entity."""
-    return MentionClassifier(luke, 1, label_count)
-
-
-def starting_bias(features: Sequence[MarkedFeature], label_count: int) -> np.ndarray:
-    """The logarithms of each type's odds: of the mentions that have it to those that have not."""
-    positive = np.sum([feature.label for feature in features], axis=0)
-    return np.log((1 + positive) / (1 + len(features) - positive))
-
-
-def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
-    """Binary cross-entropy, the mean over the batch and all types."""
-    return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
-
-
-logits = marked.logits
-
-
-# Score
-
-
-bias_shift = no_shift
-annotated = no_annotations
-
-
-def decode(outputs: Outputs[Dataset, MarkedFeature]) -> list[tuple[str, ...]]:
-    """The types of each example whose logits are above 0; there may be none."""
-    labels = outputs.labels
-    return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in outputs.logits]
-
-
-def choices(outputs: Outputs[Dataset, MarkedFeature]) -> Iterator[Choices]:
-    """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
-    scores = np.concatenate(outputs.logits)
-    is_right = np.concatenate([feature.label for feature in outputs.features]) > 0
-    yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
-
-
-def score(
-    dataset: Dataset, predictions: Sequence[Sequence[str]], labels: Sequence[str], negative: str | None
-) -> dict[str, Any]:
-    """Loose micro scores over the types in `labels`, and per type under `types`."""
-    return type_scores([example.types for example in dataset.examples], predictions, labels)
 
 
 def type_scores(
@@ -220,22 +101,108 @@ def type_scores(
     return label_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
 
 
-def from_records(records: Sequence[Record]) -> Dataset:
-    """Examples without types, each in one of the formats of `parse`."""
-    return Dataset(Path("input"), tuple(parse(record, None) for record in records))
+class EntityTyping(MarkedTask):
+    """All types of a mention."""
+
+    PRESETS = presets("entity_typing")
+    WORD_MARKERS = MappingProxyType({"[ENTITY]": "@"})
+    ENTITIES = (1,)
+    ARCHITECTURE = "LukeForEntityClassification"
+
+    def read(self, path: Path) -> Dataset:
+        """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
+        names = ClassNames(path)
+        return Examples(path, tuple(parse(record, names) for record in read_records(path)))
+
+    def describe(self, dataset: Dataset) -> dict[str, Any]:
+        """Sizes of a data set."""
+        examples = dataset.examples
+        return {
+            "examples": len(examples),
+            "labels": sum(len(set(example.types)) for example in examples),
+            "examples_without_label": sum(not example.types for example in examples),
+        }
+
+    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+        """The types `listed` (a label file) or else the nine general ones; others are left out of gold labels.
+
+        Raises: ValueError where the training set has none of them.
+        """
+        labels = tuple(listed) or GENERAL_TYPES
+        check_labels(datasets["train"], labels, "in labels.txt beside it, one a line")
+        return labels
+
+    def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
+        """The text with [ENTITY] on both sides of the mention; of a long one, what is around the mention.
+
+        -LRB- and its like become brackets again: `fixed` gives each kind its own, `paper` round ones to all.
+        """
+        counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
+        clean = partial(restore_brackets, profile=inputs.profile)
+        items, of_examples = [], []
+        for example in dataset.examples:
+            before = counts.copy()
+            word_ids, ends = marked_input(example.text, [example.span], inputs, counts, clean)
+            counts["labels_left_out"] += left_out([example.types], inputs.labels)
+            label = np.array([name in example.types for name in inputs.labels], dtype=np.float32)
+            items.append(MarkedFeature(word_ids, ends, label))
+            of_examples.append(counts - before)
+        return Features(items, counts, of_examples)
+
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
+        """LUKE with a linear classifier over h_entity."""
+        return MentionClassifier(luke, 1, label_count)
+
+    def starting_bias(self, features: Sequence[MarkedFeature], label_count: int) -> np.ndarray:
+        """The logarithms of each type's odds: of the mentions that have it to those that have not."""
+        positive = np.sum([feature.label for feature in features], axis=0)
+        return np.log((1 + positive) / (1 + len(features) - positive))
+
+    def loss(self, module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+        """Binary cross-entropy, the mean over the batch and all types."""
+        return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
+
+    def decode(self, outputs: Outputs[Dataset, MarkedFeature]) -> list[tuple[str, ...]]:
+        """The types of each example whose logits are above 0; there may be none."""
+        labels = outputs.labels
+        return [
+            tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in outputs.logits
+        ]
+
+    def choices(self, outputs: Outputs[Dataset, MarkedFeature]) -> Iterator[Choices]:
+        """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
+        scores = np.concatenate(outputs.logits)
+        is_right = np.concatenate([feature.label for feature in outputs.features]) > 0
+        yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
+
+    def score(
+        self,
+        dataset: Dataset,
+        predictions: Sequence[Sequence[str]],
+        labels: Sequence[str],
+        negative: str | None,
+    ) -> dict[str, Any]:
+        """Loose micro scores over the types in `labels`, and per type under `types`."""
+        return type_scores([example.types for example in dataset.examples], predictions, labels)
+
+    def from_records(self, records: Sequence[Record]) -> Dataset:
+        """Examples without types, each in one of the formats of `parse`."""
+        return Dataset(Path("input"), tuple(parse(record, None) for record in records))
+
+    def answers(
+        self, outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None
+    ) -> list[dict[str, Any]]:
+        """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
+        return [
+            {
+                "labels": list(found),
+                "probabilities": of_classes(outputs.labels, sigmoid(row, temperature), top),
+            }
+            for found, row in zip(self.decode(outputs), outputs.logits, strict=True)
+        ]
 
 
-def answers(
-    outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None
-) -> list[dict[str, Any]]:
-    """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
-    return [
-        {"labels": list(found), "probabilities": of_classes(outputs.labels, sigmoid(row, temperature), top)}
-        for found, row in zip(decode(outputs), outputs.logits, strict=True)
-    ]
-
-
-prediction_lines = lines_with_predictions
+TASK = EntityTyping()
 
 
 def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
@@ -244,7 +211,7 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
     `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
     either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
     """
-    dataset = read(gold_path)
+    dataset = TASK.read(gold_path)
     records = read_records(predictions_path)
     fields = ("prediction", "y_str", "labels")
     check_same_inputs([each.record for each in dataset.examples], records, fields)

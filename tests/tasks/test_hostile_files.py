@@ -293,8 +293,8 @@ FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
     (NER, {"train.x": WORD % (1, "NER=B-X")}, {"tag_column": "Gold"}, "no tags: Gold is no key in MISC (there: NER)"),
     (RELATIONS, {}, {"negative_label": "none"}, "negative label 'none' is no label; the data have"),
     (QUESTIONS, {}, {"tag_column": "2"}, "fine_tuning.tag_column 2: files of ner alone have tags; leave it out"),
-    (QUESTIONS, {}, {"negative_label": "x"}, "negative label 'x': question answering has none"),
-    (TYPING, {}, {"negative_label": "person"}, "negative label 'person': entity typing has none"),
+    (QUESTIONS, {}, {"negative_label": "x"}, "negative label 'x': the task has none"),
+    (TYPING, {}, {"negative_label": "person"}, "negative label 'person': the task has none"),
 ]  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Marked mentions: order of markers, what is cut, and the classifier against transformers."""
 
 from collections import Counter
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.io.windows import boundaries
-from tasks.markers import add_word_markers, fit, marked_input
+from tasks.markers import MarkedFeature, MarkedTask, add_word_markers, fit, marked_input
 from tasks.relations import relation_classification
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
@@ -130,18 +129,18 @@ def test_a_vocabulary_without_the_initial_token_is_refused(tokenizer: WordTokeni
         add_word_markers(LukeModel(TINY), tokenizer, {"[HEAD]": "euro"}, "folder")
 
 
-def features_for(task: ModuleType, count: int) -> list:
+def features_for(task: MarkedTask, count: int) -> list:
     generator = np.random.default_rng(4)
     features = []
     for number in range(count):
         word_ids = generator.integers(5, TINY.vocab_size, size=20 + 3 * number)
         ends = np.array([[1 + number, 4 + 2 * number], [9, 10 + number]])[: len(task.ENTITIES)]
-        features.append(relation_classification.MarkedFeature(word_ids, ends, np.array(0)))
+        features.append(MarkedFeature(word_ids, ends, np.array(0)))
     return features
 
 
-@pytest.mark.parametrize("task", [entity_typing, relation_classification])
-def test_the_baseline_sees_the_opening_markers(task: ModuleType) -> None:
+@pytest.mark.parametrize("task", [entity_typing.TASK, relation_classification.TASK])
+def test_the_baseline_sees_the_opening_markers(task: MarkedTask) -> None:
     torch.manual_seed(1)
     module = task.head(LukeModel(TINY), 3, entities=False).eval()
     features = features_for(task, 3)

@@ -28,6 +28,7 @@ from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
+from tasks.score import SCORES
 from tasks.task import PROFILES, Hyperparameters, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG as WITH_LARGE_WEIGHTS
@@ -141,7 +142,7 @@ def test_what_is_written_fits_together(
     metrics = run(folder, tmp_path, task=name, variant=variant, **takes)
     for split in ("dev", "test"):
         written = tmp_path / f"predictions-{split}{task.PREDICTIONS_SUFFIX}"
-        scored = task.score_files(split_file(data, split), written)
+        scored = SCORES[name](split_file(data, split), written)
         told = [scored.pop(each, None) for each in ("negative_label", "unknown", "labels_left_out")]
         assert not told[1]
         assert told[2] in (None, {"gold": 0, "predicted": 0})
@@ -267,8 +268,8 @@ def test_the_kept_epoch(
 
     monkeypatch.setattr(loop, "predict", remember)
     found = iter(dev)
-    score = ner.score
-    monkeypatch.setattr(ner, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
+    score = ner.TASK.score
+    monkeypatch.setattr(ner.TASK, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
     metrics = run(folder, tmp_path, hyperparameters=three, profile=profile)
     assert [epoch["dev_f1"] for epoch in metrics["epochs"]] == dev
     assert metrics["kept_epoch"] == kept
@@ -308,7 +309,7 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
         found = [] if outputs.dataset.path.stem in splits else [Span(0, 1, "PER")]
         return [found for _ in outputs.dataset.sentences]
 
-    monkeypatch.setattr(ner, "decode", decode)
+    monkeypatch.setattr(ner.TASK, "decode", decode)
     if len(splits) == 2:
         with pytest.raises(ValueError, match=r"ner, variant luke: NOTHING .* on dev and test: .* 1e-09 and"):
             run(folder, tmp_path / "out", allow_no_predictions=False, **DULL)

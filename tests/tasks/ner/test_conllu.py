@@ -37,7 +37,7 @@ SEEN = """\
 def read(tmp_path: Path, text: str, **changes: Any) -> task.ColumnFile:
     path = tmp_path / "train.x"
     path.write_bytes(text.encode())
-    return task.read(path, **changes)
+    return task.TASK.read(path, **changes)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
@@ -80,7 +80,7 @@ def test_blanks_are_those_of_the_text(tmp_path: Path) -> None:
 
 
 def test_a_real_file_is_the_same_as_columns(shared: Path, tmp_path: Path) -> None:
-    wanted = task.read(shared / "data" / "ner" / "wikigold.conll.txt")
+    wanted = task.TASK.read(shared / "data" / "ner" / "wikigold.conll.txt")
     text = ""
     for document in wanted.documents:
         text += "# newdoc\n"
@@ -162,6 +162,6 @@ def test_numbered_columns_have_documents_as_columns_do(tmp_path: Path) -> None:
 def test_predictions_are_columns_that_are_scored_against_it(tmp_path: Path) -> None:
     file = read(tmp_path, SEEN)
     spans = [sentence.spans for sentence in file.sentences]
-    (tmp_path / "predictions.txt").write_text("\n".join(task.prediction_lines(file, [*spans[:2], ()])))
+    (tmp_path / "predictions.txt").write_text("\n".join(task.TASK.prediction_lines(file, [*spans[:2], ()])))
     scores = task.score_files(tmp_path / "train.x", tmp_path / "predictions.txt")
     assert (scores["gold"], scores["correct"], scores["f1"]) == (3, 3, 1.0)

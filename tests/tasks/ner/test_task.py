@@ -31,7 +31,7 @@ def column_file(tmp_path: Path, documents: list[list[list[tuple[str, str]]]]) ->
             lines += [*(f"{word} {tag}" for word, tag in sentence), ""]
     path = tmp_path / "data.txt"
     path.write_text("\n".join(lines))
-    return task.read(path)
+    return task.TASK.read(path)
 
 
 def words(text: str, start: int = 0) -> list[tuple[str, str]]:
@@ -41,13 +41,13 @@ def words(text: str, start: int = 0) -> list[tuple[str, str]]:
 def featurize(
     dataset: ColumnFile, tokenizer: WordTokenizer, *, max_words: int = 64, profile: str = "fixed"
 ) -> Features:
-    labels = task.label_names({"train": dataset})
-    return task.featurize(dataset, InputSettings(tokenizer, labels, {}, max_words, profile))
+    labels = task.TASK.label_names({"train": dataset})
+    return task.TASK.featurize(dataset, InputSettings(tokenizer, labels, {}, max_words, profile))
 
 
 def test_without_document_lines_a_sentence_has_no_context(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     (tmp_path / "flat.txt").write_text("Ada I-PER\n\nBob I-PER\n")
-    features = featurize(task.read(tmp_path / "flat.txt"), tokenizer)
+    features = featurize(task.TASK.read(tmp_path / "flat.txt"), tokenizer)
     assert [tokenizer.decode(f.word_ids[1:-1].tolist()).strip() for f in features.items] == ["Ada", "Bob"]
 
 
@@ -70,11 +70,13 @@ def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, token
 def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     sentence = [("a", "I-PER")] * 17 + [("b", "O")] + [("c", "I-LOC")] * 16
     dataset = column_file(tmp_path, [[sentence]])
-    features = task.featurize(dataset, InputSettings(tokenizer, ("O", "PER"), {}, 512, "fixed"))
+    features = task.TASK.featurize(dataset, InputSettings(tokenizer, ("O", "PER"), {}, 512, "fixed"))
     assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
     assert all(not feature.labels.any() for feature in features.items)
     everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
-    scores = task.score(dataset, task.decode(Outputs(dataset, features.items, everything, ("O", "PER"))))
+    scores = task.TASK.score(
+        dataset, task.TASK.decode(Outputs(dataset, features.items, everything, ("O", "PER")))
+    )
     assert (scores["gold"], scores["predicted"], scores["types"]["PER"]["gold"]) == (2, 0, 1)
 
 
@@ -156,7 +158,7 @@ def test_decoding_of_all_passes_equals_brute_force(
         _, best = min(left, key=lambda pair: (-pair[0], pair[1]))
         chosen.append(best)
         left = [(score, span) for score, span in left if span.end <= best.start or best.end <= span.start]
-    assert task.decode(Outputs(dataset, items, logits, labels))[0] == sorted(chosen)
+    assert task.TASK.decode(Outputs(dataset, items, logits, labels))[0] == sorted(chosen)
 
 
 def test_without_entities_passes_over_the_same_words_share_them(
@@ -168,13 +170,15 @@ def test_without_entities_passes_over_the_same_words_share_them(
     sentences = [words(", " * length) for length in (2, 17, 3)]
     sentences[0][0] = (",", "I-PER")
     features = featurize(column_file(tmp_path, [sentences, [words(". .")]]), tokenizer).items
-    batch = task.collate(features, entities=False, pad_id=1)
+    batch = task.TASK.collate(features, entities=False, pad_id=1)
     assert batch.rows.tolist() == [0, 0, 0, 0, 1]
     assert len(batch.inputs.word_ids) == 2
-    assert len(task.collate(features, entities=True, pad_id=1).inputs.word_ids) == 5
+    assert len(task.TASK.collate(features, entities=True, pad_id=1).inputs.word_ids) == 5
     with torch.inference_mode():
-        together = task.logits(module, batch)
-        alone = [task.logits(module, task.collate([f], entities=False, pad_id=1))[0] for f in features]
+        together = task.TASK.logits(module, batch)
+        alone = [
+            task.TASK.logits(module, task.TASK.collate([f], entities=False, pad_id=1))[0] for f in features
+        ]
     for one, other in zip(together, alone, strict=True):
         assert np.abs(one - other).max() < 1e-5
 
@@ -182,7 +186,7 @@ def test_without_entities_passes_over_the_same_words_share_them(
 def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
     features = featurize(dataset, tokenizer)
-    batch = task.collate(features.items, entities=True, pad_id=tokenizer.pad_id)
+    batch = task.TASK.collate(features.items, entities=True, pad_id=tokenizer.pad_id)
     assert features.counts["spans_with_positions_cut"] == 2
     assert batch.sizes == (3, 1)
     assert batch.inputs.entity_ids is not None
@@ -193,4 +197,4 @@ def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTok
     assert batch.positions[0, 0].tolist() == [1, len(features.items[0].word_ids) - 3]
     assert batch.labels.tolist() == [[1, 0, 0], [0, IGNORED, IGNORED]]
     assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
-    assert task.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
+    assert task.TASK.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None

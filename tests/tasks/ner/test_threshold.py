@@ -75,10 +75,10 @@ def test_few_entities_do_not_tell(seed: int) -> None:
 
 def test_logits_below_those_of_no_entity_are_reached(folder: Path) -> None:
     """Half of the entities are found, the others miss by 1.4, and all else lies far below."""
-    dataset = ner.read(split_file(EXAMPLES / "ner", "train"))
-    labels = ner.label_names({"train": dataset})
+    dataset = ner.TASK.read(split_file(EXAMPLES / "ner", "train"))
+    labels = ner.TASK.label_names({"train": dataset})
     settings = InputSettings(WordTokenizer.load(folder / "tokenizer"), labels, {}, 96, "fixed")
-    features = ner.featurize(dataset, settings).items
+    features = ner.TASK.featurize(dataset, settings).items
     logits = [np.full((len(each.spans), len(labels)), -9.0, np.float32) for each in features]
     for scores, each in zip(logits, features, strict=True):
         scores[:, 0] = 0
@@ -89,15 +89,15 @@ def test_logits_below_those_of_no_entity_are_reached(folder: Path) -> None:
         return Outputs(dataset, features, [each + bias for each in logits], labels)
 
     scores_of = {
-        shift: ner.score(dataset, ner.decode(outputs(np.eye(len(labels))[0] * -shift)))["f1"]
+        shift: ner.TASK.score(dataset, ner.TASK.decode(outputs(np.eye(len(labels))[0] * -shift)))["f1"]
         for shift in (0, 1.25, 1.5)
     }
     assert scores_of[0] == scores_of[1.25] < 0.8
     assert scores_of[1.5] == 1
-    found = ner.bias_shift(outputs(np.zeros(len(labels), np.float32)))
+    found = ner.TASK.bias_shift(outputs(np.zeros(len(labels), np.float32)))
     assert found is not None
     assert found.tolist() == [-1.5] + [0] * (len(labels) - 1)
-    assert ner.bias_shift(outputs(found)) is None
+    assert ner.TASK.bias_shift(outputs(found)) is None
 
 
 def test_without_an_answer_there_is_no_shift() -> None:
@@ -130,11 +130,13 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
     assert metrics["bias_shift"] == {"O": -6.0}
     assert metrics["dev"]["predicted"] > made[0.0]["dev"]["predicted"]
     predictor = load(tmp_path / "6.0", device="cpu")
-    dataset = ner.read(split_file(EXAMPLES / "ner", "dev"))
-    features = ner.featurize(dataset, predictor.inputs).items
+    dataset = ner.TASK.read(split_file(EXAMPLES / "ner", "dev"))
+    features = ner.TASK.featurize(dataset, predictor.inputs).items
     logits = logits_of(
-        ner, predictor.module, features, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id,
+        ner.TASK, predictor.module, features, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id,
         device="cpu", batch_size=16,
     )  # fmt: skip
-    scores = ner.score(dataset, ner.decode(Outputs(dataset, features, logits, predictor.inputs.labels)))
+    scores = ner.TASK.score(
+        dataset, ner.TASK.decode(Outputs(dataset, features, logits, predictor.inputs.labels))
+    )
     assert scores == metrics["dev"], "what is told of dev is what the folder answers"

@@ -43,7 +43,7 @@ def original(tmp_path: Path, *passages: Any, **changes: Any) -> Path:
 
 def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
     arguments = {"max_words": 96, "profile": "fixed", **changes}
-    return cloze.featurize(dataset, InputSettings(tokenizer, ("answer",), MARKERS, **arguments))
+    return cloze.TASK.featurize(dataset, InputSettings(tokenizer, ("answer",), MARKERS, **arguments))
 
 
 def numbered(query: dict[str, Any], number: int) -> dict[str, Any]:
@@ -51,18 +51,18 @@ def numbered(query: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def test_both_layouts_are_the_same(tmp_path: Path) -> None:
-    first = cloze.read(original(tmp_path, passage()))
-    second = cloze.read(written(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 8))))
+    first = cloze.TASK.read(original(tmp_path, passage()))
+    second = cloze.TASK.read(written(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 8))))
     assert [example.id for example in (*first.examples, *second.examples)] == ["q1", "7", "8"]
     assert (first.is_superglue, second.is_superglue) == (False, True)
     for example in (*first.examples, *second.examples):
         assert example.entities == tuple(ENTITIES)
         assert example.texts() == ["Ada", "Bob", "Pell", "Bob", "Pell"]
         assert example.answers == (((15, 19), "Pell"), ((43, 47), "Pell"))
-    assert cloze.describe(first) == {
+    assert cloze.TASK.describe(first) == {
         "questions": 1, "passages": 1, "entities": 5, "answers": 2, "answers_not_at_offset": 0,
     }  # fmt: skip
-    [alone] = cloze.read(written(tmp_path, passage(numbered(QUERY, 7)))).examples
+    [alone] = cloze.TASK.read(written(tmp_path, passage(numbered(QUERY, 7)))).examples
     assert alone.id == "7"
 
 
@@ -84,7 +84,7 @@ def row(example: cloze_format.Example, number: int) -> dict[str, Any]:
 def test_rows_of_questions_say_the_same(tmp_path: Path, name: str, layout: str) -> None:
     datasets = pytest.importorskip("datasets")
 
-    wanted = cloze.read(EXAMPLES / name).examples
+    wanted = cloze.TASK.read(EXAMPLES / name).examples
     rows = [row(example, number) for number, example in enumerate(wanted, start=70)]
     path = tmp_path / "data.x"
     if layout == "lines":
@@ -96,39 +96,39 @@ def test_rows_of_questions_say_the_same(tmp_path: Path, name: str, layout: str) 
         path.write_text("\n".join(map(json.dumps, rows)))
     else:
         datasets.Dataset.from_list(rows).to_parquet(str(path))
-    found = cloze.read(path)
+    found = cloze.TASK.read(path)
     assert [example.id for example in found.examples] == [str(70 + n) for n in range(len(wanted))]
     for one, other in zip(found.examples, wanted, strict=True):
         assert (one.passage, one.question, one.entities) == (other.passage, other.question, other.entities)
         assert set(one.answers) == set(other.answers)
-    assert cloze.describe(found)["answers_not_at_offset"] == 0
+    assert cloze.TASK.describe(found)["answers_not_at_offset"] == 0
     best = [[Answer(each.answers[0][1], 0, 1, 0.0)] for each in found.examples]
-    (tmp_path / "predictions").write_text("\n".join(cloze.prediction_lines(found, best)))
-    scores = cloze.score_files(path, tmp_path / "predictions")
+    (tmp_path / "predictions").write_text("\n".join(cloze.TASK.prediction_lines(found, best)))
+    scores = cloze.TASK.score_files(path, tmp_path / "predictions")
     assert (scores["exact_match"], scores["missing"], scores["questions"]) == (1.0, 0, len(wanted))
 
 
 def test_answers_of_rows_that_are_no_entity(tmp_path: Path) -> None:
-    [example] = cloze.read(original(tmp_path, passage())).examples
+    [example] = cloze.TASK.read(original(tmp_path, passage())).examples
     path = tmp_path / "row.jsonl"
     path.write_text(json.dumps({**row(example, 0), "answers": ["met", "Pell", "Nobody"]}))
-    found = cloze.read(path)
+    found = cloze.TASK.read(path)
     assert found.examples[0].answers == (
         ((4, 7), "met"),
         ((15, 19), "Pell"),
         ((43, 47), "Pell"),
         ((0, 0), "Nobody"),
     )
-    assert cloze.describe(found)["answers_not_at_offset"] == 1
+    assert cloze.TASK.describe(found)["answers_not_at_offset"] == 1
     path.write_text(
         json.dumps({**row(example, 0), "entity_spans": [{"text": "Pell", "start": 15, "end": 18}]})
     )
-    assert cloze.read(path).examples[0].entities == ((15, 19),), "the last character, as in the release"
+    assert cloze.TASK.read(path).examples[0].entities == ((15, 19),), "the last character, as in the release"
 
 
 def test_ends_that_are_excluded_are_recognised_by_the_answers(tmp_path: Path) -> None:
     half_open = {**QUERY, "answers": [{"start": 15, "end": 19, "text": "Pell"}]}
-    [example] = cloze.read(original(tmp_path, passage(half_open, after_end=0))).examples
+    [example] = cloze.TASK.read(original(tmp_path, passage(half_open, after_end=0))).examples
     assert example.entities == tuple(ENTITIES)
     assert example.answers == (((15, 19), "Pell"),)
 
@@ -137,8 +137,8 @@ WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
 
 
 def test_answers_elsewhere_are_counted_and_still_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    dataset = cloze.read(original(tmp_path, passage(QUERY, {**WRONG, "id": "q2"})))
-    assert cloze.describe(dataset)["answers_not_at_offset"] == 1
+    dataset = cloze.TASK.read(original(tmp_path, passage(QUERY, {**WRONG, "id": "q2"})))
+    assert cloze.TASK.describe(dataset)["answers_not_at_offset"] == 1
     first, second = featurize(dataset, tokenizer).items
     assert first.label.tolist() == second.label.tolist() == [0, 0, 1, 0, 1]
 
@@ -153,7 +153,7 @@ def shown(
 
 
 def test_the_input_has_all_markers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    [feature] = featurize(cloze.read(original(tmp_path, passage())), tokenizer).items
+    [feature] = featurize(cloze.TASK.read(original(tmp_path, passage())), tokenizer).items
     assert shown(feature, tokenizer) == (
         "<s> The town of[PLACEHOLDER] is cold.</s></s>"
         "[ENTITY] Ada[ENTITY] met[ENTITY] Bob[ENTITY] in[ENTITY] Pell[ENTITY] .[HIGHLIGHT]"
@@ -173,7 +173,7 @@ def test_nested_entities(tokenizer: WordTokenizer) -> None:
         "text": "in New Pell Bay",
         "entities": [[3, 11], [7, 11], [7, 15], [3, 11]],
     }
-    [feature] = featurize(cloze.from_records([Record("x", record)]), tokenizer).items
+    [feature] = featurize(cloze.TASK.from_records([Record("x", record)]), tokenizer).items
     spans = [
         shown(feature, tokenizer, start, end).replace("[ENTITY]", "").split()
         for start, end in feature.ends[1:].tolist()
@@ -184,7 +184,7 @@ def test_nested_entities(tokenizer: WordTokenizer) -> None:
 
 def test_long_questions_keep_the_placeholder(tokenizer: WordTokenizer) -> None:
     record = {"question": "a " * 90 + "@placeholder" + " b" * 90, "text": "Ada sat.", "entities": [[0, 3]]}
-    features = featurize(cloze.from_records([Record("x", record)]), tokenizer, max_words=512)
+    features = featurize(cloze.TASK.from_records([Record("x", record)]), tokenizer, max_words=512)
     [feature] = features.items
     assert features.counts["questions_cut"] == 1
     place = int(feature.ends[0, 0])
@@ -197,7 +197,7 @@ def test_entities_of_each_window(tokenizer: WordTokenizer) -> None:
     text = " ".join(["Pell lies far"] * 60) + " " + "x" * 200
     spans = [(start, start + 4) for start in range(0, 14 * 60, 14)] + [(14 * 60, 14 * 60 + 200)]
     record = {"question": "@placeholder", "text": text, "entities": [list(span) for span in spans]}
-    features = featurize(cloze.from_records([Record("x", record)]), tokenizer, max_words=64)
+    features = featurize(cloze.TASK.from_records([Record("x", record)]), tokenizer, max_words=64)
     assert len(features.items) > 5
     assert features.counts["windows"] == len(features.items)
     assert features.counts["entities_out_of_reach"] == 1, "200 letters fit in no window"
@@ -212,13 +212,15 @@ def test_questions_that_no_entity_answers_are_counted(tmp_path: Path, tokenizer:
     other = {**QUERY, "answers": [{"start": 0, "end": 1, "text": "Ad"}]}
     without = {"question": "@placeholder", "text": "none", "entities": []}
     assert (
-        featurize(cloze.read(original(tmp_path, passage(other))), tokenizer).counts["questions_out_of_reach"]
+        featurize(cloze.TASK.read(original(tmp_path, passage(other))), tokenizer).counts[
+            "questions_out_of_reach"
+        ]
         == 1
     )
-    dataset = cloze.from_records([Record("x", without)])
+    dataset = cloze.TASK.from_records([Record("x", without)])
     features = featurize(dataset, tokenizer)
     assert len(features.items) == 0
-    assert cloze.decode(Outputs(dataset, [], [])) == [()]
+    assert cloze.TASK.decode(Outputs(dataset, [], [])) == [()]
 
 
 def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
@@ -227,7 +229,9 @@ def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
         [text.index(f"Pell{number} "), text.index(f"Pell{number} ") + 4 + len(str(number))]
         for number in range(40)
     ]
-    dataset = cloze.from_records([Record("x", {"question": "@placeholder", "text": text, "entities": spans})])
+    dataset = cloze.TASK.from_records(
+        [Record("x", {"question": "@placeholder", "text": text, "entities": spans})]
+    )
     items = featurize(dataset, tokenizer, max_words=64).items
     generator = np.random.default_rng(5)
     logits = [generator.integers(-4, 4, size=len(item.entities)).astype(np.float32) for item in items]
@@ -236,8 +240,8 @@ def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
         for entity, score in zip(item.entities.tolist(), scores.tolist(), strict=True):
             best[entity] = max(score, best.get(entity, -99.0))
     order = sorted(best, key=lambda entity: (-best[entity], entity))[:20]
-    [found] = cloze.decode(Outputs(dataset, items, logits))
-    assert list(found) == [cloze.Answer(f"Pell{n}", *spans[n], best[n]) for n in order]
+    [found] = cloze.TASK.decode(Outputs(dataset, items, logits))
+    assert list(found) == [Answer(f"Pell{n}", *spans[n], best[n]) for n in order]
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
@@ -246,20 +250,20 @@ def test_probabilities_are_shares_of_the_texts_of_entities(
 ) -> None:
     """Bob and Pell are there twice: each counts once, with its better score."""
     unreachable = {**QUERY, "id": "q2", "answers": [{"start": 0, "end": 1, "text": "Ad"}]}
-    dataset = cloze.read(original(tmp_path, passage(QUERY, unreachable)))
+    dataset = cloze.TASK.read(original(tmp_path, passage(QUERY, unreachable)))
     items = featurize(dataset, tokenizer).items
     scores = np.array([1.0, -2.0, 0.5, 0.0, 2.0], np.float32)  # Ada, Bob, Pell, Bob, Pell
     logits = [scores[item.entities] for item in items]
-    [found, _] = cloze.answers(Outputs(dataset, items, logits), temperature=temperature)
+    [found, _] = cloze.TASK.answers(Outputs(dataset, items, logits), temperature=temperature)
     best = {"Pell": (43, 47, 2.0), "Ada": (0, 3, 1.0), "Bob": (32, 35, 0.0)}
     total = sum(math.exp(score / temperature) for *_, score in best.values())
     for each, (text, (start, end, score)) in zip(found["n_best"], best.items(), strict=True):
         assert (each["answer"], each["start"], each["end"], each["score"]) == (text, start, end, score)
         assert each["probability"] == pytest.approx(math.exp(score / temperature) / total, abs=1e-6)
     assert {**found["n_best"][0], "n_best": found["n_best"]} == found
-    [first, _] = cloze.answers(Outputs(dataset, items, logits), temperature=temperature, top=2)
+    [first, _] = cloze.TASK.answers(Outputs(dataset, items, logits), temperature=temperature, top=2)
     assert first["n_best"] == found["n_best"][:2]
-    [(chosen, is_right)] = cloze.choices(Outputs(dataset, items, logits))
+    [(chosen, is_right)] = cloze.TASK.choices(Outputs(dataset, items, logits))
     assert chosen.tolist() == [[1.0, 0.0, 2.0]], "in the order of the text"
     assert is_right.tolist() == [[False, False, True]]
 
@@ -273,17 +277,17 @@ def test_scores_are_of_the_placeholder_and_the_entity(
 ) -> None:
     """Against the states of a batch of one, by hand; the loss is the mean over the entities of the batch."""
     less = passage({**QUERY, "id": "q2"}, entities=[{"start": 8, "end": 10}, {"start": 43, "end": 46}])
-    dataset = cloze.read(original(tmp_path, passage(), less))
+    dataset = cloze.TASK.read(original(tmp_path, passage(), less))
     items = featurize(dataset, tokenizer).items
     torch.manual_seed(3)
     luke = LukeModel(TINY_WORDS)
-    luke.keep_entities(cloze.ENTITY_ROWS)
-    module = cloze.head(luke, 1, entities=entities).eval()
-    batch = cloze.collate(items, entities=entities, pad_id=1)
+    luke.keep_entities(cloze.TASK.ENTITY_ROWS)
+    module = cloze.TASK.head(luke, 1, entities=entities).eval()
+    batch = cloze.TASK.collate(items, entities=entities, pad_id=1)
     with torch.inference_mode():
-        found, losses = cloze.logits(module, batch), []
+        found, losses = cloze.TASK.logits(module, batch), []
         for item, row in zip(items, found, strict=True):
-            words, states = luke(cloze.collate([item], entities=entities, pad_id=1).inputs)
+            words, states = luke(cloze.TASK.collate([item], entities=entities, pad_id=1).inputs)
             states = states[0] if entities else words[0, item.ends[:, 0]]
             pairs = torch.stack([torch.cat([states[0], state]) for state in states[1:]])
             wanted = module.classifier(pairs)[:, 0].numpy()
@@ -291,7 +295,7 @@ def test_scores_are_of_the_placeholder_and_the_entity(
             probabilities = 1 / (1 + np.exp(-wanted))
             losses += (-np.log(np.where(item.label == 1, probabilities, 1 - probabilities))).tolist()
         assert [len(row) for row in found] == [5, 2]
-        assert float(cloze.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+        assert float(cloze.TASK.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
     if entities:
         assert batch.inputs.entity_ids.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
     else:

@@ -42,17 +42,17 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
 
 def featurize(dataset: extractive.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
     arguments = {"max_words": 64, "profile": "fixed", **changes}
-    return extractive.featurize(dataset, InputSettings(tokenizer, ("start", "end"), {}, **arguments))
+    return extractive.TASK.featurize(dataset, InputSettings(tokenizer, ("start", "end"), {}, **arguments))
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     more = {**QUESTION, "id": "q2", "answers": [{"answer_start": 4, "text": "poet"}] * 2}
-    dataset = extractive.read(written(tmp_path, squad(QUESTION, more)))
+    dataset = extractive.TASK.read(written(tmp_path, squad(QUESTION, more)))
     first, second = dataset.examples
     assert (first.id, first.question, first.passage, first.page) == ("q1", "When?", PASSAGE, "The Poèt")
     assert first.answers == ((15, "1901"),)
     assert second.spans == [(4, 8), (4, 8)]
-    assert extractive.describe(dataset) == {
+    assert extractive.TASK.describe(dataset) == {
         "questions": 2,
         "passages": 1,
         "answers": 3,
@@ -65,8 +65,8 @@ def test_answers_that_are_not_at_their_offset_are_counted(tmp_path: Path, tokeni
     before = {"answer_start": -5, "text": "Pell"}
     blank = {**QUESTION, "id": "q3", "answers": [before, {"answer_start": 3, "text": " "}]}
     half = {**QUESTION, "id": "q4", "answers": [*wrong["answers"], *QUESTION["answers"]]}
-    dataset = extractive.read(written(tmp_path, squad(QUESTION, wrong, blank, half)))
-    assert extractive.describe(dataset)["answers_not_at_offset"] == 3
+    dataset = extractive.TASK.read(written(tmp_path, squad(QUESTION, wrong, blank, half)))
+    assert extractive.TASK.describe(dataset)["answers_not_at_offset"] == 3
     features = featurize(dataset, tokenizer)
     assert features.counts["questions_without_span"] == 2
     labels = [feature.label.tolist() for feature in features.items]
@@ -79,7 +79,7 @@ def test_long_questions_and_answers_are_counted(tmp_path: Path, tokenizer: WordT
     question = {"id": "q", "question": "who " * 90, "answers": [{"answer_start": 0, "text": passage[:-1]}]}
     other = {"id": "r", "question": "who?", "answers": [{"answer_start": 1, "text": "ell Pell"}]}
     features = featurize(
-        extractive.read(written(tmp_path, squad(question, other, passage=passage))), tokenizer
+        extractive.TASK.read(written(tmp_path, squad(question, other, passage=passage))), tokenizer
     )
     counts = {"questions_cut": 1, "answers_too_long": 1, "answers_inside_tokens": 1}
     assert {name: features.counts[name] for name in counts} == counts
@@ -106,11 +106,11 @@ def one_hot(features: list[extractive.WindowFeature]) -> list[np.ndarray]:
 @pytest.mark.parametrize("max_words", [512, 128])
 def test_real_answers_survive(shared: Path, max_words: int) -> None:
     """Every gold span comes back exactly unless it cuts a word or number in two, or is too long."""
-    dataset = extractive.read(shared / "data" / "squad" / "squad1.1-mixed20-dev.json")
+    dataset = extractive.TASK.read(shared / "data" / "squad" / "squad1.1-mixed20-dev.json")
     assert len(dataset.examples) == 4639
     roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     features = featurize(dataset, roberta, max_words=max_words)
-    predictions = extractive.decode(Outputs(dataset, features.items, one_hot(features.items)))
+    predictions = extractive.TASK.decode(Outputs(dataset, features.items, one_hot(features.items)))
     lost = [
         example
         for example, found in zip(dataset.examples, predictions, strict=True)
@@ -134,7 +134,7 @@ def cuts_a_word(example: extractive_format.Example) -> bool:
 
 def test_the_paper_keeps_the_tokenizer_s_tokens(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     question = {**QUESTION, "answers": [{"answer_start": 4, "text": "poet (born 1901)"}]}
-    dataset = extractive.read(written(tmp_path, squad(question, passage="The poet (born 1901).")))
+    dataset = extractive.TASK.read(written(tmp_path, squad(question, passage="The poet (born 1901).")))
     [feature] = featurize(dataset, tokenizer, profile="paper").items
     passage = feature.word_ids[feature.first : -1].tolist()
     assert passage == tokenizer.encode(["The poet (born 1901)."], [True])[0]
@@ -143,10 +143,10 @@ def test_the_paper_keeps_the_tokenizer_s_tokens(tmp_path: Path, tokenizer: WordT
 
 
 def test_blanks_are_no_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    dataset = extractive.from_records([Record("x", {"question": "who?", "text": "a \n\n b"})])
+    dataset = extractive.TASK.from_records([Record("x", {"question": "who?", "text": "a \n\n b"})])
     [item] = featurize(dataset, tokenizer).items
     assert (item.characters[:, 0] == item.characters[:, 1]).any()
-    [found] = extractive.decode(Outputs(dataset, [item], [np.zeros((len(item.word_ids), 2))]))
+    [found] = extractive.TASK.decode(Outputs(dataset, [item], [np.zeros((len(item.word_ids), 2))]))
     assert [answer.text for answer in found] == ["a", "a \n\n b", "b"]
 
 
@@ -162,9 +162,11 @@ def annotate(text: str, page: str | None) -> list[EntityMention]:
 
 def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     question = {**QUESTION, "question": "Which poet?"}
-    dataset = extractive_format.annotated(extractive.read(written(tmp_path, squad(question))), annotate, 7)
-    assert extractive.describe(dataset)["entities"] == 3
-    assert extractive.describe(dataset)["entities_outside_vocabulary"] == 1
+    dataset = extractive_format.annotated(
+        extractive.TASK.read(written(tmp_path, squad(question))), annotate, 7
+    )
+    assert extractive.TASK.describe(dataset)["entities"] == 3
+    assert extractive.TASK.describe(dataset)["entities_outside_vocabulary"] == 1
     [item] = featurize(dataset, tokenizer).items
     assert item.entity_ids.tolist() == [4, 5, 4]
     spans = [tokenizer.decode(item.word_ids[start:end].tolist()) for start, end in item.entity_ends.tolist()]
@@ -181,7 +183,7 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
         "question_entities": [{"start": 9, "end": 13, "entity_id": 9}],
         "entities": [{"start": 5 * n, "end": 5 * n + 4, "entity_id": 3 + n} for n in range(200)],
     })  # fmt: skip
-    dataset = extractive.from_records([record])
+    dataset = extractive.TASK.from_records([record])
     items = featurize(dataset, tokenizer, max_words=512).items
     sizes = [len(item.entity_ids) for item in items]
     assert max(sizes) == 128
@@ -195,24 +197,26 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
 
 
 def batch_of(items: list[extractive.WindowFeature], *, entities: bool = True) -> extractive.WindowBatch:
-    return extractive.collate(items, entities=entities, pad_id=1)
+    return extractive.TASK.collate(items, entities=entities, pad_id=1)
 
 
 def test_the_loss_is_that_of_both_boundaries(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    dataset = extractive.read(EXAMPLES / "dev.json")
+    dataset = extractive.TASK.read(EXAMPLES / "dev.json")
     items = featurize(dataset, tokenizer, max_words=38).items[:6]
     torch.manual_seed(3)
-    module = extractive.head(LukeModel(TINY_WORDS), 2, entities=True).eval()
+    module = extractive.TASK.head(LukeModel(TINY_WORDS), 2, entities=True).eval()
     batch = batch_of(items)
     with torch.inference_mode():
-        rows = extractive.logits(module, batch)
-        found = float(extractive.loss(module, batch)["loss"])
+        rows = extractive.TASK.logits(module, batch)
+        found = float(extractive.TASK.loss(module, batch)["loss"])
         unknown = float(
-            extractive.loss(module, replace(batch, labels=torch.full_like(batch.labels, IGNORED)))["loss"]
+            extractive.TASK.loss(module, replace(batch, labels=torch.full_like(batch.labels, IGNORED)))[
+                "loss"
+            ]
         )
         labels = batch.labels.clone()
         labels[0] = IGNORED
-        without_first = float(extractive.loss(module, replace(batch, labels=labels))["loss"])
+        without_first = float(extractive.TASK.loss(module, replace(batch, labels=labels))["loss"])
     losses = []
     for item, scores in zip(items, rows, strict=True):
         assert len(scores) == len(item.word_ids)
@@ -230,7 +234,7 @@ TINY_WORDS = replace(TINY, vocab_size=500, entity_vocab_size=300)
 def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> None:
     record = {"question": "Where is Pell?", "text": "Pell is here."}
     with_entity = {**record, "entities": [{"start": 0, "end": 4, "entity_id": 7}]}
-    dataset = extractive.from_records([Record("x", record), Record("y", with_entity)])
+    dataset = extractive.TASK.from_records([Record("x", record), Record("y", with_entity)])
     items = featurize(dataset, tokenizer).items
     inputs = batch_of(items).inputs
     assert inputs.entity_ids is not None
@@ -239,10 +243,10 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
     assert batch_of(items, entities=False).inputs.entity_ids is None
     assert batch_of(items[:1]).inputs.entity_ids is None
     torch.manual_seed(3)
-    module = shake(extractive.head(LukeModel(TINY_WORDS), 2, entities=True).eval())
+    module = shake(extractive.TASK.head(LukeModel(TINY_WORDS), 2, entities=True).eval())
     with torch.inference_mode():
-        together = extractive.logits(module, batch_of(items))
-        alone = [extractive.logits(module, batch_of([item]))[0] for item in items]
+        together = extractive.TASK.logits(module, batch_of(items))
+        alone = [extractive.TASK.logits(module, batch_of([item]))[0] for item in items]
     for left, right in zip(together, alone, strict=True):
         assert np.abs(left - right).max() < 1e-5
     assert np.abs(together[0] - together[1]).max() > 1e-3, "the entity is seen"
@@ -251,9 +255,9 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
 def test_given_entities(tokenizer: WordTokenizer) -> None:
     entities = [{"start": 0, "end": 3, "entity_id": number, "title": "Ada"} for number in (9, 1, None)]
     record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})
-    [example] = extractive.from_records([record]).examples
+    [example] = extractive.TASK.from_records([record]).examples
     assert example.passage_mentions == (EntityMention(0, 3, 9),)
-    assert extractive_format.annotated(extractive.from_records([record]), annotate, 10).examples == (
+    assert extractive_format.annotated(extractive.TASK.from_records([record]), annotate, 10).examples == (
         example,
     ), "given ones are kept"
 
@@ -264,7 +268,7 @@ def test_probabilities_are_shares_of_all_spans(
 ) -> None:
     """Of every window; by hand."""
     passage = "Ada sat. " + " ".join(f"word{number}," for number in range(30)) + " Ada."
-    dataset = extractive.from_records(
+    dataset = extractive.TASK.from_records(
         [Record("x", {"question": "who?", "text": text}) for text in (passage, "Ada")]
     )
     items = featurize(dataset, tokenizer).items
@@ -288,9 +292,9 @@ def test_probabilities_are_shares_of_all_spans(
     covered = sorted(tuple(span) for item in items[:-1] for span in item.characters[item.is_start].tolist())
     assert len(covered) == len(set(covered)), "a token may start an answer in one window alone"
     assert covered == sorted({tuple(span) for item in items[:-1] for span in item.characters.tolist()})
-    [decoded, _] = extractive.decode(Outputs(dataset, items, logits))
+    [decoded, _] = extractive.TASK.decode(Outputs(dataset, items, logits))
     assert [(each.text, (each.score, each.start, each.end)) for each in decoded] == [*best.items()][:20]
-    [found, _] = extractive.answers(Outputs(dataset, items, logits), temperature=temperature, top=top)
+    [found, _] = extractive.TASK.answers(Outputs(dataset, items, logits), temperature=temperature, top=top)
     wanted = [
         {"answer": text, "start": start, "end": end, "score": score}
         for text, (score, start, end) in best.items()
@@ -302,9 +306,9 @@ def test_probabilities_are_shares_of_all_spans(
 
 
 def test_a_text_without_tokens_has_no_answer() -> None:
-    dataset = extractive.from_records([Record("x", {"question": "who?", "text": "Ada"})])
-    assert extractive.answers(Outputs(dataset, [], [])) == [{"answer": "", "n_best": []}]
-    assert extractive.decode(Outputs(dataset, [], [])) == [()]
+    dataset = extractive.TASK.from_records([Record("x", {"question": "who?", "text": "Ada"})])
+    assert extractive.TASK.answers(Outputs(dataset, [], [])) == [{"answer": "", "n_best": []}]
+    assert extractive.TASK.decode(Outputs(dataset, [], [])) == [()]
 
 
 logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5, 5, width=32))
@@ -331,12 +335,12 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
     questions = [
         {"id": name, "question": "who?", "answers": given} for name, given in (("a", answers), ("b", inside))
     ]
-    dataset = extractive.read(written(tmp_path, squad(*questions, passage="Ada sat.")))
+    dataset = extractive.TASK.read(written(tmp_path, squad(*questions, passage="Ada sat.")))
     items = featurize(dataset, tokenizer).items
     logits = [np.zeros((len(item.word_ids), 2), np.float32) for item in items]
-    [(scores, is_right)] = extractive.choices(Outputs(dataset, items, logits))
+    [(scores, is_right)] = extractive.TASK.choices(Outputs(dataset, items, logits))
     assert scores.shape == is_right.shape == (1, len(scores[0]))
-    spans = next(iter(extractive.candidates(Outputs(dataset, items, logits)))).spans
+    spans = next(iter(extractive.TASK.candidates(Outputs(dataset, items, logits)))).spans
     assert spans[is_right[0]].tolist() == [[0, 3], [4, 7]]
 
 

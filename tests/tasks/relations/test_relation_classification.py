@@ -28,9 +28,9 @@ SEMEVAL = {"token": WORDS, "h": {"pos": [3, 5]}, "t": {"pos": [1, 2]}, "relation
 
 
 def test_both_formats_say_the_same(tmp_path: Path) -> None:
-    examples = relation_classification.read(written(tmp_path, TACRED, SEMEVAL)).examples
+    examples = relation_classification.TASK.read(written(tmp_path, TACRED, SEMEVAL)).examples
     raw = {"text": " ".join(WORDS), "head": [12, 20], "tail": [4, 8], "relation": "Other"}
-    third = relation_classification.read(written(tmp_path, raw)).examples[0]
+    third = relation_classification.TASK.read(written(tmp_path, raw)).examples[0]
     for example in (*examples, third):
         assert example.text[slice(*example.head)] == "Ada Bell"
         assert example.text[slice(*example.tail)] == "firm"
@@ -39,23 +39,23 @@ def test_both_formats_say_the_same(tmp_path: Path) -> None:
 
 def test_unknown_labels(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     path = written(tmp_path, TACRED, {**TACRED, "relation": "per:title"})
-    dataset = relation_classification.read(path)
-    features = relation_classification.featurize(
+    dataset = relation_classification.TASK.read(path)
+    features = relation_classification.TASK.featurize(
         dataset, InputSettings(tokenizer, ("no_relation", "org:x"), MARKERS, 99, "fixed")
     )
     assert features.counts["labels_unknown"] == 1
     assert [int(feature.label) for feature in features.items] == [0, IGNORED]
-    scores = relation_classification.score(
+    scores = relation_classification.TASK.score(
         dataset, ["no_relation", "org:x"], ("no_relation", "org:x"), "no_relation"
     )
     assert (scores["gold"], scores["predicted"], scores["correct"]) == (1, 1, 0)
 
 
 def test_the_negative_label_is_given_or_known() -> None:
-    assert relation_classification.negative_label(["a", "b"], "") is None
+    assert relation_classification.TASK.negative_label(["a", "b"], "") is None
     for label in ("no_relation", "NO_RELATION", "Other", "NA", "N/A", "None", "na"):
-        assert relation_classification.negative_label(["/people/nation", label], "") == label
-    assert relation_classification.negative_label(["a", "Other"], "a") == "a"
+        assert relation_classification.TASK.negative_label(["/people/nation", label], "") == label
+    assert relation_classification.TASK.negative_label(["a", "Other"], "a") == "a"
 
 
 labels = st.sampled_from(["no_relation", "a(e1,e2)", "a(e2,e1)", "b(e1,e2)", "c"])
@@ -116,16 +116,16 @@ def test_macro_f1_equals_the_official_counting(pairs: list[tuple[str, str]]) -> 
 
 def test_loss_ignores_unknown_labels() -> None:
     torch.manual_seed(4)
-    module = relation_classification.head(LukeModel(TINY), 3, entities=False).eval()
+    module = relation_classification.TASK.head(LukeModel(TINY), 3, entities=False).eval()
     features = [
         relation_classification.MarkedFeature(np.arange(5, 15), np.array([[1, 3], [5, 7]]), np.array(label))
         for label in (2, IGNORED)
     ]
     with torch.inference_mode():
-        both = relation_classification.loss(
-            module, relation_classification.collate(features, entities=False, pad_id=1)
+        both = relation_classification.TASK.loss(
+            module, relation_classification.TASK.collate(features, entities=False, pad_id=1)
         )["loss"]
-        one = relation_classification.loss(
-            module, relation_classification.collate(features[:1], entities=False, pad_id=1)
+        one = relation_classification.TASK.loss(
+            module, relation_classification.TASK.collate(features[:1], entities=False, pad_id=1)
         )["loss"]
     assert float(both) == pytest.approx(float(one), rel=1e-5)

@@ -4,7 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +19,11 @@ from tasks.relations import relation_classification
 from tasks.serving import export as exporting
 from tasks.serving.export import export
 from tasks.serving.predict import load
-from tasks.task import InputSettings
+from tasks.task import InputSettings, Task
 from tasks.typing import entity_typing
 from tests.support.fine_tuned import EXAMPLES, QUICK, finetune, name_of
 
-TASK_MODULES = [entity_typing, relation_classification, ner]
+OF_ENTITIES = [entity_typing.TASK, relation_classification.TASK, ner.TASK]
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +33,14 @@ def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     titles = ["[PAD]", "[UNK]", "[MASK]", "Ada", "Pell", "Teal"]
     entities = exported / "entities.json"
     entities.write_text(json.dumps({title: number for number, title in enumerate(titles)}))
-    for task in map(name_of, TASK_MODULES):
+    for task in map(name_of, OF_ENTITIES):
         export(folder / f"{task}-luke", exported / task)
     export(folder / "extractive_qa-luke", exported / "extractive_qa", entity_vocab=entities)
     return exported
 
 
-@pytest.mark.parametrize("task", TASK_MODULES)
-def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: ModuleType) -> None:
+@pytest.mark.parametrize("task", OF_ENTITIES)
+def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: Task[Any, Any]) -> None:
     import transformers
 
     theirs, info = getattr(transformers, task.ARCHITECTURE).from_pretrained(
@@ -58,7 +58,7 @@ def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: 
     inputs = batch.inputs
     ends = (
         {"entity_start_positions": batch.positions[..., 0], "entity_end_positions": batch.positions[..., 1]}
-        if task is ner
+        if task is ner.TASK
         else {}
     )
     with torch.inference_mode():
@@ -71,17 +71,17 @@ def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: 
     for theirs_row, ours_row in zip(expected, found, strict=True):
         assert np.abs(theirs_row[: len(ours_row)] - ours_row).max() < 1e-5
     assert np.std(np.concatenate([row.ravel() for row in found])) > 0.1
-    assert task is not ner or len({len(row) for row in found}) > 1
+    assert task is not ner.TASK or len({len(row) for row in found}) > 1
 
 
-@pytest.mark.parametrize("task", TASK_MODULES)
-def test_the_exported_folder_answers_alike(folder: Path, exported: Path, task: ModuleType) -> None:
+@pytest.mark.parametrize("task", OF_ENTITIES)
+def test_the_exported_folder_answers_alike(folder: Path, exported: Path, task: Task[Any, Any]) -> None:
     ours, theirs = (
         load(each, device="cpu") for each in (folder / f"{name_of(task)}-luke", exported / name_of(task))
     )
     assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
-    if task is ner:
-        sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
+    if task is ner.TASK:
+        sentences = ner.TASK.read(EXAMPLES / "ner" / "dev.txt").sentences
         questions = [{"words": list(sentence.words)} for sentence in sentences]
     else:
         examples = task.read(EXAMPLES / name_of(task) / "dev.json").examples
@@ -123,11 +123,13 @@ def test_transformers_answers_questions_alike(
     assert list(theirs.config.id2label.values()) == ["start", "end"]
     predictor = load(ours, device="cpu")
     assert predictor.entities == has_entities
-    dataset = extractive.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
-    items = extractive.featurize(
+    dataset = extractive.TASK.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
+    items = extractive.TASK.featurize(
         dataset, InputSettings(predictor.inputs.tokenizer, (), {}, 96, "fixed")
     ).items
-    batch = extractive.collate(items, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id)
+    batch = extractive.TASK.collate(
+        items, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id
+    )
     inputs = {"input_ids": batch.inputs.word_ids, "attention_mask": batch.inputs.word_mask.long()}
     if predictor.entities:
         inputs |= {
@@ -137,7 +139,7 @@ def test_transformers_answers_questions_alike(
         }
     with torch.inference_mode():
         output = theirs.eval()(**inputs)
-        found = extractive.logits(predictor.module, batch)
+        found = extractive.TASK.logits(predictor.module, batch)
     expected = torch.stack([output.start_logits, output.end_logits], dim=-1).numpy()
     for row, (theirs_row, ours_row) in enumerate(zip(expected, found, strict=True)):
         assert np.abs(theirs_row[: len(ours_row)] - ours_row).max() < 1e-5, row
@@ -202,7 +204,7 @@ def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.
 
 
 def answers_of(folder: Path) -> list[dict[str, str]]:
-    examples = relation_classification.read(EXAMPLES / "relation_classification" / "dev.json").examples
+    examples = relation_classification.TASK.read(EXAMPLES / "relation_classification" / "dev.json").examples
     return load(folder, device="cpu").predict([example.record.values for example in examples])
 
 

@@ -17,6 +17,7 @@ from tasks.ner.words import split_words
 from tasks.predict import main
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
+from tasks.typing.entity_typing import GENERAL_TYPES
 from tests.support.asked import Command, lines, objects
 from tests.support.fine_tuned import EXAMPLES, bare, reconfigured, written_answers
 
@@ -28,7 +29,7 @@ def running_text(words: Sequence[str]) -> str:
 
 def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
     predictor = load(folder / "ner-luke", device="cpu")
-    gold = ner.read(EXAMPLES / "ner" / "dev.txt")
+    gold = ner.TASK.read(EXAMPLES / "ner" / "dev.txt")
     written = ner.read_columns(folder / "ner-luke" / "predictions-dev.txt", strict=False)
     # A text without context: the training set's documents are given as one text of several lines.
     texts = [
@@ -172,9 +173,7 @@ def test_top_tells_the_likeliest(
     assert choices_of(two) == [group[:2] for group in groups]
     if task == "entity_typing":
         assert choices_of(plain) == groups
-        assert plain["labels"] == [
-            name for name in TASKS[task].GENERAL_TYPES if plain["probabilities"][name] > 0.5
-        ]
+        assert plain["labels"] == [name for name in GENERAL_TYPES if plain["probabilities"][name] > 0.5]
     elif task == "ner":
         best = [{each["label"]: each["probability"]} for each in plain["entities"]]
         assert best == [dict(group[:1]) for group in groups]

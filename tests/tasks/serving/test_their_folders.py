@@ -110,7 +110,7 @@ def their_logits(
 
 def short_sentences() -> list[Sentence]:
     """Those whose spans fit into one pass, as transformers looks at them."""
-    sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
+    sentences = ner.TASK.read(EXAMPLES / "ner" / "dev.txt").sentences
     return [each for each in sentences if len(enumerate_spans(len(each.rows), 16)) <= ner.MAX_SPANS]
 
 
@@ -246,9 +246,9 @@ def test_features_of_entity_recognition_are_those_of_transformers(tokenizer: Pat
     sentences.append(several_passes)
     words = WordTokenizer.load(tokenizer)
     for sentence in sentences:
-        alone = ner.from_records([Record("x", {"words": list(sentence.words)})])
-        items = ner.featurize(alone, InputSettings(words, LABELS["ner"], {}, 96, "fixed")).items
-        batches = [ner.collate([item], entities=True, pad_id=words.pad_id) for item in items]
+        alone = ner.TASK.from_records([Record("x", {"words": list(sentence.words)})])
+        items = ner.TASK.featurize(alone, InputSettings(words, LABELS["ner"], {}, 96, "fixed")).items
+        batches = [ner.TASK.collate([item], entities=True, pad_id=words.pad_id) for item in items]
         text, places = text_of(sentence)
         spans = enumerate_spans(len(places), 16)
         characters = [(places[start][0], places[end - 1][1]) for start, end in spans]

@@ -26,18 +26,18 @@ def featurize(
     dataset: entity_typing.Dataset, tokenizer: WordTokenizer, **changes: Any
 ) -> entity_typing.Features:
     arguments = {"max_words": 64, "profile": "fixed", **changes}
-    return entity_typing.featurize(
+    return entity_typing.TASK.featurize(
         dataset, InputSettings(tokenizer, entity_typing.GENERAL_TYPES, {"[ENTITY]": 999}, **arguments)
     )
 
 
 def test_both_formats(tmp_path: Path) -> None:
-    examples = entity_typing.read(written(tmp_path, ERNIE, ULTRA_FINE)).examples
+    examples = entity_typing.TASK.read(written(tmp_path, ERNIE, ULTRA_FINE)).examples
     assert [example.text[slice(*example.span)] for example in examples] == ["Tom", "Tom"]
     assert examples[1].text == "A cat -LRB- Tom -RRB- sat ."
     assert examples[1].types == ("person", "cat", "pet")
     alone = {**ULTRA_FINE, "left_context_token": [], "right_context_token": []}
-    [example] = entity_typing.read(written(tmp_path, alone)).examples
+    [example] = entity_typing.TASK.read(written(tmp_path, alone)).examples
     assert example.text[slice(*example.span)] == "Tom"
 
 
@@ -45,13 +45,13 @@ def test_brackets_come_back(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     text = "-LRB- a -RRB- -lsb- b -rsb- -LCB- c -RCB- -ABC- LRB"
     assert entity_typing.restore_brackets(text, profile="fixed") == "( a ) [ b ] { c } -ABC- LRB"
     assert entity_typing.restore_brackets(text, profile="paper") == "( a ) ( b ) ( c ) -ABC- LRB"
-    dataset = entity_typing.read(written(tmp_path, ERNIE, ULTRA_FINE))
+    dataset = entity_typing.TASK.read(written(tmp_path, ERNIE, ULTRA_FINE))
     features = featurize(dataset, tokenizer)
     assert features.items[0].word_ids.tolist() == features.items[1].word_ids.tolist()
 
 
 def test_features_mark_the_mention(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    features = featurize(entity_typing.read(written(tmp_path, ERNIE, ULTRA_FINE)), tokenizer)
+    features = featurize(entity_typing.TASK.read(written(tmp_path, ERNIE, ULTRA_FINE)), tokenizer)
     assert features.counts == {"mentions_cut": 0, "contexts_cut": 0, "labels_left_out": 2}
     for feature, wanted in zip(features.items, [{"entity", "object"}, {"person"}], strict=True):
         first, last = feature.ends[0]
@@ -65,15 +65,19 @@ def test_features_mark_the_mention(tmp_path: Path, tokenizer: WordTokenizer) -> 
 
 
 def test_label_sets(tmp_path: Path) -> None:
-    train = entity_typing.read(written(tmp_path, ULTRA_FINE))
-    assert entity_typing.label_names({"train": train}, ()) == entity_typing.GENERAL_TYPES
+    train = entity_typing.TASK.read(written(tmp_path, ULTRA_FINE))
+    assert entity_typing.TASK.label_names({"train": train}, ()) == entity_typing.GENERAL_TYPES
     assert len(entity_typing.GENERAL_TYPES) == 9
-    assert entity_typing.label_names({"train": train}, ("pet", "dog")) == ("pet", "dog")
+    assert entity_typing.TASK.label_names({"train": train}, ("pet", "dog")) == ("pet", "dog")
 
 
 def test_every_logit_above_zero_is_a_type() -> None:
     rows = [np.array([0.1, -0.1, 0.0]), np.array([-1.0, -2.0, -3.0]), np.array([1.0, 2.0, 3.0])]
-    assert entity_typing.decode(Outputs(None, [], rows, ["a", "b", "c"])) == [("a",), (), ("a", "b", "c")]
+    assert entity_typing.TASK.decode(Outputs(None, [], rows, ["a", "b", "c"])) == [
+        ("a",),
+        (),
+        ("a", "b", "c"),
+    ]
 
 
 subsets = st.sets(st.sampled_from(entity_typing.GENERAL_TYPES[:4]))

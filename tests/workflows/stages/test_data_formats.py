@@ -307,13 +307,13 @@ def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
     assert TASKS["entity_typing"].read(path).examples[0].types == ("person", "place")
     path.write_text('{"tokens": ["Ada", "Pell", "met"], "ner_tags": [1, 2, 0]}\n')
     (tmp_path / "labels.txt").write_text("O\nB-PER\nI-PER\n")
-    file = ner.read(path)
+    file = ner.TASK.read(path)
     assert file.sentences[0].spans == ((0, 2, "PER"),)
-    assert ner.label_names({"train": file}, ("O", "B-PER", "I-PER")) == ("O", "PER")
+    assert ner.TASK.label_names({"train": file}, ("O", "B-PER", "I-PER")) == ("O", "PER")
     (tmp_path / "train").mkdir()
     table_of([{"tokens": ["Ada", "met"], "ner_tags": [1, 0]}]).save_to_disk(str(tmp_path / "train"))
     [table] = tmp_path.glob("train/data-*.arrow")
-    assert ner.read(table).sentences[0].spans == ((0, 1, "PER"),)
+    assert ner.TASK.read(table).sentences[0].spans == ((0, 1, "PER"),)
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(
         raise ValueError("<b>out of</b> luck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ner, "featurize", fail)
+        patch.setattr(ner.TASK, "featurize", fail)
         grid = grid_of(tmp_path, tables)
         grid.run()
         assert grid.complete(), "for this run, so that the report is written"
@@ -139,7 +139,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(
 def test_a_command_with_a_failed_cell_fails_after_its_report(
     tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ner, "featurize", _refuse)
+    monkeypatch.setattr(ner.TASK, "featurize", _refuse)
     stage = RunExperiments(settings=run_with(tmp_path, tables, variants=("roberta",), seeds=(1,)))
     assert not luigi.build([stage], local_scheduler=True, log_level="CRITICAL")
     page = Path(stage.where).read_text()

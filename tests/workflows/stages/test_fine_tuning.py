@@ -35,7 +35,7 @@ def stage_of(folder: Path, workdir: Path) -> FineTune:
 
 def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretrained(tmp_path)
-    monkeypatch.setitem(ner.PRESETS, "tiny", THREE)
+    monkeypatch.setitem(ner.TASK.PRESETS, "tiny", THREE)
     whole, broken = (stage_of(tmp_path, tmp_path / name) for name in ("whole", "broken"))
     whole.run()
     visited: list[int] = []
@@ -66,8 +66,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A FineTune of a tiny BERT that learns next to nothing."""
     bert(tmp_path / "bert")
     dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
-    monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "tiny"), dull))
-    monkeypatch.setattr(ner, "decode", lambda outputs: [[] for _ in outputs.dataset.sentences])
+    monkeypatch.setattr(ner.TASK, "PRESETS", dict.fromkeys(("small-encoder", "tiny"), dull))
+    monkeypatch.setattr(ner.TASK, "decode", lambda outputs: [[] for _ in outputs.dataset.sentences])
 
     def build(weights: Path = tmp_path / "bert", **tuning: Any) -> tuple[FineTune, bool]:
         made = FineTune(settings=run_with(tmp_path / "work", weights, **tuning))

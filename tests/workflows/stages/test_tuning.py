@@ -177,7 +177,7 @@ def test_a_search_that_fails_stops_only_its_own_cells(
     def fail(*arguments: Any, **keywords: Any) -> Any:
         raise ValueError("no luck")
 
-    monkeypatch.setattr(ner, "featurize", fail)
+    monkeypatch.setattr(ner.TASK, "featurize", fail)
     asked = {"tasks": ("ner", "entity_typing"), "variants": ("luke",), "seeds": (1,), "tuned": True}
     grid = FineTuneGrid(settings=run_with(tmp_path, tables, **ONE, **asked))
     grid.run()

@@ -156,7 +156,7 @@ def check_ner(folder: str) -> None:
         raise ValueError(f"linking.ner {folder}: the model is a {kind}, which has no entities; {wanted}")
     found = next((each for each in values.get("architectures") or () if each in ARCHITECTURES), "")
     task = values.get("task") or found
-    if task not in ("ner", ner.ARCHITECTURE):
+    if task not in ("ner", ner.TASK.ARCHITECTURE):
         tuned = f"was fine-tuned for {task}" if task else "was not fine-tuned"
         raise ValueError(f"linking.ner {folder}: the model {tuned}; {wanted}")
 
