@@ -35,9 +35,10 @@ class Errors(Counter[str]):
 
 @dataclass(frozen=True)
 class Record:
-    """One object of a file; `where` names the file and the line (of a table the row) for error messages.
+    """One object of a file; `where` names the file and the line for error messages (of a table the row, of an array
+    the number of the example).
 
-    `line` is the number of that line or row, 0 for an object inside of another.
+    `line` is that number, 0 for an object inside of another.
     """
 
     where: str
@@ -99,7 +100,7 @@ def shown(value: object) -> str:
 def read_records(path: Path) -> list[Record]:
     """The objects of a JSON array, of JSON lines or of a table (Parquet, Arrow), told apart by the first bytes.
 
-    Raises: ValueError naming file and line for what is no JSON, no object, or empty.
+    Raises: ValueError naming file and place for what is no JSON, no object, or empty.
     """
     records = [read() for _, read in record_readers(path)]
     if not records:
@@ -108,7 +109,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
-    """Yield the place of each of these records, and its reader: a broken line of JSON is its reader's error alone."""
+    """Yield the place of each of these records, and its reader: a broken one is its reader's error alone."""
     if is_table(path):
         for shard in shards(path):
             for number, row in enumerate(read_rows(shard), start=1):
@@ -117,8 +118,9 @@ def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
         return
     text = read_text(path, WANTED)
     if text.lstrip().startswith("["):
-        for record in _array_records(path, text):
-            yield record.where, partial(Record, record.where, record.values, record.line)
+        for number, value in enumerate(parse_file(path, text), start=1):
+            where = f"{path}: example {number}"
+            yield where, partial(as_record, where, value, number)
         return
     # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
     for number, line in enumerate(text.split("\n"), start=1):
@@ -167,7 +169,8 @@ def parse_file(path: Path, text: str, **hooks: Any) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant, **hooks)
     except JSON_ERRORS as error:
-        raise _no_json(_place(path, error), error) from None
+        where = f"{path}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else str(path)
+        raise _no_json(where, error) from None
 
 
 def as_record(where: str, value: object, number: int = 0) -> Record:
@@ -218,44 +221,8 @@ def _no_json(where: str, error: Exception) -> ValueError:
     return ValueError(f"{where}: not JSON ({error})")
 
 
-def _place(path: Path, error: Exception, line: int = 0) -> str:
-    line = error.lineno if isinstance(error, json.JSONDecodeError) else line
-    return f"{path}:{line}" if line else str(path)
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
-
-
-def _array_records(path: Path, text: str) -> Iterator[Record]:
-    """The array's objects one by one, since the parser of a whole array does not say where each stands."""
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    position, line, number = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[")), 0
-    while True:
-        start = _skip_blanks(text, position)
-        if number and text[start : start + 1] == ",":
-            start = _skip_blanks(text, start + 1)
-        elif text[start : start + 1] == "]":
-            break
-        elif number:
-            found = 1 + text.count("\n", 0, start)
-            raise ValueError(f"{path}:{found}: not JSON (',' or ']' wanted after example {number})")
-        line += text.count("\n", position, start)
-        number += 1
-        try:
-            value, position = decoder.raw_decode(text, start)
-        except JSON_ERRORS as error:
-            raise _no_json(_place(path, error, line), error) from None
-        yield as_record(f"{path}:{line}: example {number}", value, line)
-        line += text.count("\n", start, position)
-    if rest := text[start + 1 :].strip():
-        raise ValueError(f"{path}: {rest[:40]!r} follows the array; wanted nothing after it")
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    while text[position : position + 1] in (" ", "\t", "\r", "\n"):
-        position += 1
-    return position
 
 
 # Files
