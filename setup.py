@@ -38,7 +38,6 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",  # pipeline/jobs/beam.py knows one of its threads by name
         "huggingface-hub",
-        "indexed-gzip",
         "jinja2",
         "luigi",
         "marisa-trie",

@@ -1,19 +1,18 @@
 """The container of a dump as blocks of XML bytes: plain, gzip or bzip2 (one stream or many).
 
-A block is a range of the file's bytes (of gzip's data, by an index of its points of entry). In bzip2 files the data of
-a range are the compressed bzip2 blocks whose 48-bit magic begins in it: they decompress alone, so that no reader
-starts at the file's beginning.
+A block is a range of the file's bytes. In bzip2 files the data of a range are the compressed bzip2 blocks whose 48-bit
+magic begins in it: they decompress alone, so that no reader starts at the file's beginning. A gzip file can only be
+read from there, and is one block.
 """
 
 import contextlib
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+import zlib
+from collections.abc import Iterator, Sequence
 
 from pipeline import storage
 from pipeline.dump.bzip2 import CorruptBzip2, read_bzip2
-from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size, read_gzip
 from pipeline.storage.blocks import Block
 
 logger = logging.getLogger("pipeline")
@@ -25,7 +24,10 @@ PROLOG = re.compile(
     rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[[^\]]*\]\s*)?>)*", re.DOTALL
 )
 _PACKED = 0.29  # of XML, in bzip2
-_GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
+
+
+class TruncatedDump(ValueError):
+    """The dump ends in the middle."""
 
 
 def detect_format(path: str) -> str:
@@ -61,25 +63,19 @@ def packed_size(path: str) -> float:
     return size * _PACKED if detect_format(path) == "xml" else size
 
 
-def plan_blocks(
-    paths: Sequence[str], block_size: int, indexes: Mapping[str, str] = MappingProxyType({})
-) -> list[Block]:
+def plan_blocks(paths: Sequence[str], block_size: int) -> list[Block]:
     """Cut dump files into blocks of `block_size` bytes of the file as it lies.
 
-    `indexes` gives the indexes of gzip files by their paths; a gzip file without one is one block, and so is a file in
-    which a block could begin inside a comment or a CDATA section.
+    A gzip file is one block, and so is a file in which a block could begin inside a comment or a CDATA section.
     """
     blocks: list[Block] = []
     for path in paths:
-        index = indexes.get(path, "")
         size = storage.file_size(path) or 0
         step = size if detect_format(path) == "gz" else block_size
-        if index:
-            size, step = gzip_data_size(index), block_size * _GZIP_RATIO
         with contextlib.suppress(TruncatedDump):
             step = max(size, 1) if b"<!" in read_head(path)[0] else step
         for start in range(0, size, step):
-            blocks.append(Block(len(blocks), path, start, min(start + step, size), index))
+            blocks.append(Block(len(blocks), path, start, min(start + step, size)))
     return blocks
 
 
@@ -117,18 +113,37 @@ def _warn_of_garbage(path: str, byte: int) -> None:
     )
 
 
-def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tuple[bytes, bool]]:
-    """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range."""
+def _read_gzip(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as stream:
+        decoder, rest = zlib.decompressobj(wbits=31), b""
+        while compressed := rest or stream.read(_CHUNK):
+            if decoder.eof:  # zeros behind a member are padding; else another member follows
+                rest = compressed.lstrip(b"\0")
+                if len(rest) < len(compressed):
+                    continue
+                decoder = zlib.decompressobj(wbits=31)
+            try:
+                yield decoder.decompress(compressed, _CHUNK)
+            except zlib.error as error:
+                raise ValueError(
+                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
+                ) from None
+            rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+        if not decoder.eof:
+            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
+
+
+def read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range.
+
+    Of a gzip file all data do.
+    """
     kind = detect_format(path)
     if kind == "xml":
         yield from _read_plain(path, start, end)
     elif kind == "gz":
-        for position, data in read_gzip(path, start, index):
-            owned = max(0, end - position) if index else len(data)  # without an index all is one block
-            if owned:
-                yield data[:owned], True
-            if owned < len(data):
-                yield data[owned:], False
+        for data in _read_gzip(path):
+            yield data, True
     else:
         with open(path, "rb") as stream:
             try:

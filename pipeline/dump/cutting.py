@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline import storage
-from pipeline.dump.containers import PROLOG, detect_format, read_range
-from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
+from pipeline.dump.containers import PROLOG, TruncatedDump, detect_format, read_range
 from pipeline.storage.blocks import Block
 
 MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
@@ -36,7 +35,7 @@ class PageCutter:
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.pieces = read_range(block.path, block.start, block.end, block.index)
+        self.pieces = read_range(block.path, block.start, block.end)
         self.buffer = bytearray()
         self.owned = 0  # how many bytes at the buffer's beginning belong to the block
         self.owns_end = False  # whether the newest data belong to the block
@@ -76,8 +75,8 @@ class PageCutter:
 
     def _hides(self, end: bytes) -> bytes:
         """Return the end of a hidden part. Raises: ValueError: blocks may begin in such parts."""
-        path, index = self.block.path, self.block.index
-        size = gzip_data_size(index) if index else storage.file_size(path) or 0
+        path = self.block.path
+        size = storage.file_size(path) or 0
         if self.block.start or self.block.end < size:
             raise ValueError(
                 f"{path}: has a comment or a CDATA section behind its beginning; wanted an export as MediaWiki "
@@ -138,7 +137,7 @@ class PageCutter:
             yield page
         # A block may begin inside the end tag, so the file's tail decides.
         is_last = self.ended and self.owns_end and not self.seen_end
-        if is_last and not END.search(read_tail(self.block.path, self.block.index)):
+        if is_last and not END.search(read_tail(self.block.path)):
             raise TruncatedDump(f"{self.block.path}: ends without </mediawiki>, behind a complete page")
 
 
@@ -150,15 +149,13 @@ def reject(data: bytes, reason: str) -> Rejected:
     return Rejected(int(number[1]) if number else 0, name, reason)
 
 
-def read_tail(path: str, index: str = "") -> bytes:
-    """The last data of a dump file, decompressed; empty for gzip without an index, which has no way to its end."""
-    kind = detect_format(path)
-    if kind == "gz" and not index:
-        return b""
-    size = gzip_data_size(index) if index else storage.file_size(path) or 0
+def read_tail(path: str) -> bytes:
+    """The last data of a dump file, decompressed; the way to the end of a gzip file leads through all of it."""
+    is_gzip = detect_format(path) == "gz"
+    size = storage.file_size(path) or 0
     start, tail = size, b""
     while start > 0 and not tail:  # a bzip2 block has hardly more than 900,000 bytes, padding any number
-        start = max(0, size - 2 * max(size - start, 1_000_000))
-        for data, _ in read_range(path, start, size, index):
+        start = 0 if is_gzip else max(0, size - 2 * max(size - start, 1_000_000))
+        for data, _ in read_range(path, start, size):
             tail = (tail + data).rstrip()[-4096:]
     return tail

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipeline import storage
-from pipeline.dump import containers, gzip_index, pages
+from pipeline.dump import pages
+from pipeline.dump.containers import TruncatedDump
 from pipeline.dump.download import Source, download, is_remote, local_sources, remote_sources
 
 logger = logging.getLogger("pipeline")
@@ -22,18 +23,17 @@ _LOCATIONS = "locations.json"  # where local files lie, which is no part of the 
 def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) -> storage.Result:
     """Fetch and measure the files of a dump.
 
-    `dump` is a file, a glob, a URL, a wiki's name, or demo. Downloads and the indexes of gzip files go into the
-    folder. Raises: ValueError: there is no such dump, or a file of it is damaged.
+    `dump` is a file, a glob, a URL, a wiki's name, or demo. Downloads go into the folder. Raises: ValueError: there is
+    no such dump, or a file of it is damaged.
     """
     remote = is_remote(dump)
     sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
     # Before the files are read: a change meanwhile is noticed by the next run.
     keep_locations(sources, folder)
-    indexes, truncated = list[str](), dict[str, str]()
+    truncated: dict[str, str] = {}
     for source in sources:
         try:
-            made, problem = check_part(source.location, folder, allow_truncated=allow_truncated)
-            indexes += made
+            problem = check_part(source.location, allow_truncated=allow_truncated)
             truncated |= {"truncated": problem} if problem else {}
         except ValueError:
             if remote:
@@ -45,7 +45,7 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
     ]
     fetched = [f"parts/{source.name}" for source in sources] if remote else []
     return storage.Result(
-        tuple(storage.describe(folder, path) for path in [*fetched, *indexes]),
+        tuple(storage.describe(folder, path) for path in fetched),
         rows={"files": len(parts), "bytes": sum(source.size or 0 for source in sources)},
         facts={"parts": parts, "site": pages.read_site_info(sources[0].location).to_dict(), **truncated},
     )
@@ -90,25 +90,17 @@ def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
     return sources
 
 
-def check_part(path: str, folder: str, *, allow_truncated: bool) -> tuple[list[str], str]:
-    """Check that a file is complete; what it lacks is an error, or is told.
-
-    Gives the index of a gzip file, which is read for that, if it is one.
-    """
-    indexes, problem = [], ""
+def check_part(path: str, *, allow_truncated: bool) -> str:
+    """Check that a file is complete; what it lacks is an error, or is told and returned."""
     try:
         pages.read_site_info(path)
-        if containers.detect_format(path) == "gz":
-            indexes = [f"indexes/{os.path.basename(path)}.gzi"]
-            storage.make_folder(storage.join(folder, "indexes"))
-            gzip_index.index_gzip(path, storage.join(folder, indexes[0]))
-        pages.check_end(path, storage.join(folder, indexes[0]) if indexes else "")
-    except gzip_index.TruncatedDump as error:
+        pages.check_end(path)
+    except TruncatedDump as error:
         if not allow_truncated:
             raise
-        problem = str(error)
-        logger.warning("%s", problem)
-    return indexes, problem
+        logger.warning("%s", error)
+        return str(error)
+    return ""
 
 
 def keep_locations(sources: list[Source], folder: str) -> None:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from pipeline.dump.containers import detect_format, read_head
+from pipeline.dump.containers import TruncatedDump, read_head
 from pipeline.dump.cutting import END, PageCutter, Rejected, read_tail, reject
-from pipeline.dump.gzip_index import TruncatedDump
 from pipeline.mediawiki.languages import database_name
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
@@ -205,13 +204,13 @@ def read_site_info(path: str) -> SiteInfo:
     )
 
 
-def check_end(path: str, index: str = "") -> None:
+def check_end(path: str) -> None:
     """Find a broken download before hours of work: the last data of the file must close the export.
 
-    A gzip file without an index is checked when it is read. Raises: TruncatedDump: the file ends in the middle.
+    Raises: TruncatedDump: the file ends in the middle. ValueError: the compressed data are damaged.
     """
     try:
-        is_complete = (detect_format(path) == "gz" and not index) or bool(END.search(read_tail(path, index)))
+        is_complete = END.search(read_tail(path))
     except TruncatedDump as error:
         raise TruncatedDump(f"{error}. {_REMEDY}") from None
     if not is_complete:

@@ -43,7 +43,6 @@ _WANTED = "wanted a dump of articles with their wikitext, as WIKI-DATE-pages-art
 def build(
     run: RunBlocks,
     paths: Sequence[str],
-    indexes: Mapping[str, str],
     block_bytes: int,
     folder: str,
     *,
@@ -56,14 +55,13 @@ def build(
 ) -> storage.Result:
     """Write the five tables, block by block.
 
-    `indexes` are those of the gzip files among `paths`, `site` is what FetchDump says of the wiki; without
-    `templates`, the folder of ReadTemplates, the dump's templates are not shown. Raises: ValueError: the dump is
-    damaged, too many pages are rejected, or there is no article.
+    `site` is what FetchDump says of the wiki; without `templates`, the folder of ReadTemplates, the dump's templates
+    are not shown. Raises: ValueError: the dump is damaged, too many pages are rejected, or there is no article.
     """
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
-    planned = plan_blocks(paths, block_bytes, indexes)
+    planned = plan_blocks(paths, block_bytes)
     check_articles(planned, SiteInfo.from_dict(site), dump, profile=profile, allow_truncated=allow_truncated)
     result = storage.merge_blocks(run(PageExtractor, planned, arguments))
     storage.log_failures(folder, result.files)

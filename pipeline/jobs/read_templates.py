@@ -28,7 +28,6 @@ Row = tuple[str, str, str]  # name, body, name that it redirects to
 def build(
     run: RunBlocks,
     paths: Sequence[str],
-    indexes: Mapping[str, str],
     block_bytes: int,
     folder: str,
     *,
@@ -37,11 +36,10 @@ def build(
 ) -> storage.Result:
     """Write the table `templates` block by block, then all of it as one that is looked up by name.
 
-    `indexes` are those of the gzip files among `paths`, `site` is what FetchDump says of the wiki. Raises:
-    ValueError: the dump is damaged.
+    `site` is what FetchDump says of the wiki. Raises: ValueError: the dump is damaged.
     """
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
-    result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
+    result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
     batches = chain.from_iterable(

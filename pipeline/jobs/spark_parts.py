@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkContext, StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -40,6 +41,18 @@ _READING = {
 def keep(frame: DataFrame) -> DataFrame:
     """The same rows, computed once and kept on disk until `release`: kept in memory they would grow with the dump."""
     return frame.persist(StorageLevel.DISK_ONLY)
+
+
+def whole_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, column: str) -> Iterator[pa.Table]:
+    """The rows of batches, in which those of one value of a column follow each other, cut between values alone."""
+    pending = schema.empty_table()
+    for batch in batches:
+        table = pa.concat_tables([pending, pa.Table.from_batches([batch]).cast(schema)])
+        values = table.column(column)
+        cut = pc.index(values, values[-1]).as_py() if len(values) else 0  # behind it the last value may go on
+        yield table.slice(0, cut)
+        pending = table.slice(cut)
+    yield pending
 
 
 def part_count(paths: Sequence[str], block_bytes: int) -> int:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import tokens
 from pipeline.lookup.title_vectors import TitleVectors, coherence
-from pipeline.storage.tries import TextMap, write_numbered
+from pipeline.storage.tries import TextMap, batches_of, write_numbered
 
 TABLE = "contexts"
 WORDS, WORD_NUMBERS = "words.arrow", "words.tries"
@@ -181,14 +181,8 @@ def _bounds(batches: Sequence[pa.RecordBatch]) -> Integers:
 
 def write_words(folder: str, words: Iterable[tuple[str, int]]) -> list[storage.FileEntry]:
     """Write words, and how many paragraphs have each; both in the words' order."""
-    schema, waiting = schemas.WORDS.schema, iter(words)
-
-    def batches() -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
-        while some := list(islice(waiting, _ROWS_PER_BATCH)):
-            columns = list(zip(*some, strict=True))
-            yield columns[0], pa.record_batch(columns, schema=schema)
-
-    return write_numbered(folder, WORDS, schema, WORD_NUMBERS, batches())
+    schema = schemas.WORDS.schema
+    return write_numbered(folder, WORDS, schema, WORD_NUMBERS, batches_of(words, schema, _ROWS_PER_BATCH))
 
 
 def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:

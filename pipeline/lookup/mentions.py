@@ -18,7 +18,7 @@ from pipeline.lookup.names import alike, compose_in_place, fold_in_place, longes
 from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import Targets
 from pipeline.mediawiki.conversions import find_conversion
-from pipeline.storage.tries import TextMap, write_numbered, write_numbers
+from pipeline.storage.tries import TextMap, batches_of, write_numbered, write_numbers
 
 LOOKUP = "lookup.tries"
 ALIKE = "alike.tries"
@@ -186,7 +186,8 @@ def write_lookup(folder: str, tables: Sequence[str], language: str) -> list[stor
     Each file is in the order of mentions and titles, and has all rows of its mentions.
     """
     schema = schemas.CANDIDATES.schema
-    written = write_numbered(folder, CANDIDATES, schema, LOOKUP, _candidate_batches(tables))
+    batches = batches_of(_candidates_rows(tables), schema, _ROWS_PER_BATCH)
+    written = write_numbered(folder, CANDIDATES, schema, LOOKUP, batches)
     rows = ((name, number) for number, name in enumerate(_names(folder)))
     if conversion := find_conversion(language):
         pairs = ((conversion.keys(name)[0], name, number) for number, name in enumerate(_names(folder)))
@@ -201,25 +202,11 @@ def _names(folder: str) -> Iterator[str]:
         yield from batch.column(0).to_pylist()
 
 
-def _candidate_batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
-    """Yield a row for each mention, some at a time, and the mentions."""
-    rows = itertools.chain.from_iterable(map(storage.read_rows, tables))
-    mentions = (
-        _candidates_row(group) for _, group in itertools.groupby(rows, key=lambda row: row["mention"])
-    )
-    while some := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
-        columns = list(zip(*some, strict=True))
-        yield columns[0], pa.record_batch(columns, schema=schemas.CANDIDATES.schema)
-
-
-def _candidates_row(group: Iterator[dict[str, Any]]) -> tuple[Any, ...]:
-    rows = sorted(group, key=lambda row: (-row["link_count"], row["title"]))
-    candidates = [(row["entity_id"], row["title"], row["link_count"]) for row in rows]
-    first = rows[0]
-    return (
-        first["mention"],
-        first["total_links"],
-        first["occurrences"],
-        first["link_probability"],
-        candidates,
-    )
+def _candidates_rows(tables: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each mention."""
+    links = itertools.chain.from_iterable(map(storage.read_rows, tables))
+    for mention, group in itertools.groupby(links, key=lambda row: row["mention"]):
+        rows = sorted(group, key=lambda row: (-row["link_count"], row["title"]))
+        candidates = [(row["entity_id"], row["title"], row["link_count"]) for row in rows]
+        first = rows[0]
+        yield mention, first["total_links"], first["occurrences"], first["link_probability"], candidates

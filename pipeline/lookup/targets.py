@@ -8,7 +8,6 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from pipeline import schemas, storage
 from pipeline.lookup.entities import alias_rows
 from pipeline.lookup.names import alike, fold, initials_of, words_of, write_alike
-from pipeline.storage.tries import TextMap, write_numbered, write_numbers
+from pipeline.storage.tries import TextMap, batches_of, write_numbered, write_numbers
 
 TABLE = "targets"
 ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
@@ -145,7 +144,10 @@ def write_targets(
 
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
-    rows, own = write_numbered(folder, ROWS, schemas.TARGETS.schema, f"own_{NUMBERS}", _batches(tables))
+    schema = schemas.TARGETS.schema
+    given = (tuple(row.values()) for path in tables for row in storage.read_rows(path, schema.names))
+    batches = batches_of(given, schema, _ROWS_PER_BATCH)
+    rows, own = write_numbered(folder, ROWS, schema, f"own_{NUMBERS}", batches)
     known = TextMap(storage.join(folder, own.path))
 
     def all_titles() -> Iterator[tuple[str, int]]:
@@ -193,10 +195,3 @@ def _read(tables: Sequence[str], name: str) -> Iterator[tuple[str, Any]]:
     for path in tables:
         for row in storage.read_rows(path, ["title", name]):
             yield row["title"], row[name]
-
-
-def _batches(tables: Sequence[str]) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
-    """Yield the tables' rows, as many to a batch as `_row` looks for, and their titles."""
-    rows = chain.from_iterable(map(storage.read_rows, tables))
-    while some := list(islice(rows, _ROWS_PER_BATCH)):
-        yield [row["title"] for row in some], pa.RecordBatch.from_pylist(some, schemas.TARGETS.schema)

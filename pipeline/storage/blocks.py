@@ -28,16 +28,12 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Block:
-    """A range [start, end) of a file, of its bytes unless a stage says otherwise; numbers count through all files.
-
-    With `index`, a file that `index_gzip` wrote, the range is of the data of a gzip file.
-    """
+    """A range [start, end) of a file, of its bytes unless a stage says otherwise; numbers count through all files."""
 
     number: int
     path: str
     start: int
     end: int
-    index: str = ""
 
 
 def error_path(folder: str, number: int) -> str:

@@ -19,8 +19,8 @@ import struct
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import IO, Final
+from itertools import islice, pairwise
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
@@ -105,6 +105,16 @@ def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
         out.seek(0)
         out.write(_HEADER.pack(_MAGIC, *offsets))
     return count
+
+
+def batches_of(
+    rows: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int
+) -> Iterator[tuple[Sequence[str], pa.RecordBatch]]:
+    """Rows as batches of this size for `write_numbered`, with the texts that their first column has."""
+    waiting = iter(rows)
+    while some := list(islice(waiting, size)):
+        columns = list(zip(*some, strict=True))
+        yield columns[0], pa.record_batch(columns, schema=schema)
 
 
 def write_numbered(

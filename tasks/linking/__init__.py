@@ -10,7 +10,7 @@ recognition  mentions that a fine-tuned model of entity recognition finds
 open         the one function that puts a linker together
 calibration  fits a calibration on gold documents
 scores       answers beside gold documents
-formats      answers as columns, wikitext and pages
+formats      answers as wikitext and pages
 service      answers over HTTP
 corpora      corpora made with links: documents, sentences, linked documents, the evaluation
 options      options of the commands, and the linker that they describe

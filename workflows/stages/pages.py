@@ -10,8 +10,8 @@ from typing import Any
 
 from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
+from pipeline.dump.containers import TruncatedDump
 from pipeline.dump.download import Source, is_remote, is_wiki_name
-from pipeline.dump.gzip_index import TruncatedDump
 from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
@@ -59,7 +59,7 @@ class FetchDump(CorpusStage):
     """The files of the dump: found or downloaded, measured, and checked for being complete."""
 
     FOLDER = "dump"
-    VERSION = 2
+    VERSION = 3
     KEEPS = "unfinished"  # downloads go on where they stopped
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -82,12 +82,6 @@ class FetchDump(CorpusStage):
         if not is_remote(self.corpus.dump):
             return [source.location for source in fetch.find_parts(self.corpus.dump)]
         return [os.path.abspath(path) for path in self.manifest().paths(self.folder, "parts/")]
-
-    def indexes(self) -> dict[str, str]:
-        """The indexes of the dump's gzip files, by the files' paths."""
-        made = self.manifest().paths(self.folder, "indexes/")
-        found = {os.path.basename(path).removesuffix(".gzi"): os.path.abspath(path) for path in made}
-        return {path: found[name] for path in self.paths() if (name := os.path.basename(path)) in found}
 
     def work(self) -> Result:
         progress = functools.partial(terminal.progress_bar, unit="B")
@@ -118,11 +112,9 @@ class DumpReader(CorpusStage, beam.BeamStage):
 
     def read(self, build: Callable[..., Result], **options: Any) -> Result:
         """Build the stage by a job over the dump, which takes these options besides."""
-        fetched = self.fetched()
         return build(
             functools.partial(beam.run_beam, self),
-            fetched.paths(),
-            fetched.indexes(),
+            self.fetched().paths(),
             self.block_bytes(),
             self.folder,
             site=self.site(),

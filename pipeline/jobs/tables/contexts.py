@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.spark_parts import SparkJob, keep
+from pipeline.jobs.spark_parts import SparkJob, keep, whole_groups
 from pipeline.jobs.tables.title_vectors import PAGE_TITLES, title_vectors, titles_of_pages
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of
@@ -182,14 +182,9 @@ def heaviest_words(bags: DataFrame, folder: str, total: int, parts: int) -> Data
     """The table `contexts`. `folder` has the words; `total` is the number of paragraphs."""
 
     def by_title(batches: Batches) -> Batches:
-        words, pending = Words(folder), _BAG.empty_table()
-        for batch in batches:
-            table = pa.concat_tables([pending, pa.Table.from_batches([batch]).cast(_BAG)])
-            last = table.column("title")[-1]  # behind it the title may go on
-            cut = pc.index(table.column("title"), last).as_py()
-            yield weigh(table.slice(0, cut), words, total)
-            pending = table.slice(cut)
-        yield weigh(pending, words, total)
+        words = Words(folder)
+        for whole in whole_groups(batches, _BAG, "title"):
+            yield weigh(whole, words, total)
 
     ordered = bags.repartition(parts, "title").sortWithinPartitions("title")
     return ordered.mapInArrow(by_title, "title string, words array<string>, weights array<float>")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.spark_parts import SparkJob, keep
+from pipeline.jobs.spark_parts import SparkJob, keep, whole_groups
 from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, Positions, find_keys, write_keys
 from pipeline.lookup import mentions, names, page_names, targets
 from pipeline.lookup.entities import EntityVocab
@@ -246,15 +246,8 @@ def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     """
 
     def by_page(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pending = _PAGE_LINKS.empty_table()
-        for batch in batches:
-            table = pa.concat_tables([pending, pa.Table.from_batches([batch]).cast(_PAGE_LINKS)])
-            page_ids = table.column("page_id").to_numpy()
-            is_earlier = np.flatnonzero(page_ids != page_ids[-1]) if len(page_ids) else page_ids
-            cut = is_earlier[-1] + 1 if len(is_earlier) else 0  # behind it the last page may go on
-            yield from group_names(table.slice(0, cut)).to_batches()
-            pending = table.slice(cut)
-        yield from group_names(pending).to_batches()
+        for whole in whole_groups(batches, _PAGE_LINKS, "page_id"):
+            yield from group_names(whole).to_batches()
 
     names = f"names {_NAMES_TYPE}"
     found = links.select(*_PAGE_LINKS.names).mapInArrow(by_page, f"page_id long, {names}, ambiguous int")

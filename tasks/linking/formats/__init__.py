@@ -2,7 +2,6 @@
 
 formats    all of them by name
 links      links in the order of the text, the addresses of pages
-columns    AIDA-CoNLL's columns
 page       an HTML page
 wikitext   wikitext
 """

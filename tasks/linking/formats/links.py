@@ -39,5 +39,5 @@ def wiki_of(facts: Mapping[str, Any]) -> str | None:
 
 
 def address(wiki: str, title: str) -> str:
-    """The address of a page: of its title, all is escaped that means something to HTML, wikitext or columns."""
+    """The address of a page: of its title, all is escaped that means something to HTML or wikitext."""
     return wiki + quote(title.replace(" ", "_"), safe="/:,")

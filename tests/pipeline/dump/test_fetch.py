@@ -1,7 +1,6 @@
 """Fetching a dump: measured, checked for being complete, and known again."""
 
 import contextlib
-import gzip
 import hashlib
 import importlib.util
 from pathlib import Path
@@ -10,8 +9,8 @@ import pytest
 
 from pipeline import storage
 from pipeline.dump import fetch
+from pipeline.dump.containers import TruncatedDump
 from pipeline.dump.download import Source
-from pipeline.dump.gzip_index import TruncatedDump
 from tests.support import DATA
 
 DUMP = DATA / "wiki-40.xml"
@@ -34,13 +33,6 @@ def test_a_local_dump_is_measured(tmp_path: Path) -> None:
     part = {"name": DUMP.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     assert result.facts["parts"] == [part]
     assert result.facts["site"]["language"] == "en"
-
-
-def test_a_gzip_file_gets_an_index(tmp_path: Path) -> None:
-    dump = tmp_path / "wiki.xml.gz"
-    dump.write_bytes(gzip.compress(DUMP.read_bytes()))
-    result = build(dump, tmp_path / "stage")
-    assert [entry.path for entry in result.files] == ["indexes/wiki.xml.gz.gzi"]
 
 
 def test_a_dump_that_ends_in_the_middle_has_to_be_allowed(tmp_path: Path) -> None:

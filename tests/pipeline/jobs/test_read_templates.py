@@ -130,7 +130,7 @@ def test_names_differ_by_case_where_the_wiki_says_so(
         return {block.number: job(arguments)(block, folder, marker) for block in blocks}
 
     options: Any = {"site": site.to_dict(), "allow_truncated": False}
-    result = read_templates.build(run, [str(path)], {}, 1 << 30, folder, **options)
+    result = read_templates.build(run, [str(path)], 1 << 30, folder, **options)
     assert result.rows == {"templates": 2, "redirects": 2}
     text = (
         f"a {{{{{one}}}}} b {{{{{other}}}}} c {{{{{prefix}:{other}}}}} d {{{{To {one}}}}} e{{{{To nbsp}}}}f"

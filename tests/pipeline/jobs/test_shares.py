@@ -60,4 +60,4 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
         "no_title); wanted a dump of articles"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        extract_pages.build(run, [dump], {}, 1 << 20, "", **options, max_rejected=limit, dump="dump.xml")
+        extract_pages.build(run, [dump], 1 << 20, "", **options, max_rejected=limit, dump="dump.xml")

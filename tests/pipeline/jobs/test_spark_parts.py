@@ -48,6 +48,18 @@ def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> N
     assert pq.ParquetFile(tmp_path / "whole/words/block-00000.parquet").metadata.row_group(0).num_rows == 8192
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_groups_are_whole_however_their_batches_come(size: int) -> None:
+    pages = [3, 3, 1, 2, 2, 2, 2, 7]
+    table = pa.table({"page": pages, "row": range(8)})
+    nothing = pa.record_batch({"page": pa.array([], pa.int64()), "row": pa.array([], pa.int64())})
+    batches = [nothing, *table.to_batches(max_chunksize=size), nothing]
+    found = list(spark_parts.whole_groups(batches, table.schema, "page"))
+    assert pa.concat_tables(found) == table
+    assert sum(len(set(each.column("page").to_pylist())) for each in found) == len(set(pages))
+
+
 def test_a_task_that_outlives_its_run_writes_into_no_folder_of_another_key(tmp_path: Path) -> None:
     """Its driver was killed, and a run of other inputs has taken the folder over while it computed."""
     path = tmp_path / "words/block-00000.parquet"

@@ -4,7 +4,6 @@ import html
 import io
 import json
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,8 +12,6 @@ import pytest
 
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
-from tasks.linking.documents.aida import read_aida
-from tasks.linking.documents.document import Document
 from tasks.linking.formats.formats import find_format
 from tasks.linking.formats.links import address, wiki_of
 from tasks.serving.formats import Format
@@ -83,71 +80,10 @@ def test_an_address_is_one_of_the_wiki_whatever_the_title(title: str) -> None:
     assert unquote(found.removeprefix(WIKI)) == title.replace(" ", "_")
 
 
-def read(content: str, folder: Path) -> list[Document]:
-    path = folder / "linked.tsv"
-    path.write_text(content, encoding="utf-8")
-    return list(read_aida(path))
-
-
-def named(document: Document) -> list[tuple[str, str | None]]:
-    return [(document.text[each.start : each.end], each.title) for each in document.mentions or ()]
-
-
-def test_a_sentence_goes_on_behind_a_mention_inside_a_word() -> None:
-    document = linked(
-        "China-based firms\nAthens_Troy x", ("China", "China"), ("Athens", "Athens"), ("Troy", "Troy")
-    )
-    words = [line.split("\t")[0] for line in written(find_format("conll", {}), document).split("\n")]
-    assert words == ["-DOCSTART- (a)", "China", "-based", "firms", "", "Athens", "_", "Troy", "x", "", ""]
-
-
 def test_a_document_without_id_is_named_by_its_place() -> None:
     for place, name in (({"line": 3}, "3"), ({"file": "a/b.txt"}, "a/b.txt")):
-        for form, heading in (("conll", f"-DOCSTART- ({name})\n"), ("wikitext", f"== {name} ==\n")):
-            answer = find_format(form, {}).answer(place, {"text": "x", "mentions": []})
-            assert answer.startswith(heading)
-
-
-def test_columns_are_those_of_aida() -> None:
-    document = linked("Ada Byron met Bob", ("Ada Byron", "Ada (x)"), ("Bob", None), page_id=7)
-    name = "Ada Byron\tAda_\\u0028x\\u0029"
-    assert written(find_format("conll", FACTS), document) == (
-        f"-DOCSTART- (a)\nAda\tB\t{name}\t{WIKI}Ada_%28x%29\t7\nByron\tI\t{name}\t{WIKI}Ada_%28x%29\t7\n"
-        "met\nBob\tB\tBob\t--NME--\n\n"
-    )
-    assert f"Ada\tB\t{name}\t\t7\n" in written(find_format("conll", {}), document)
-
-
-SIGNS = st.text(st.sampled_from("ab-.,' \n\t\u200b\u2028_&😀é[(|\\u0"), min_size=1, max_size=20)
-TITLES = st.text(st.sampled_from("aB(é😀'\"<&%?+\\u04_:-"), min_size=1, max_size=6)
-TITLES = TITLES.filter(lambda title: "%" not in title and title.strip("_") == title and "__" not in title)
-TITLES |= st.just("null")  # which other formats have for none
-
-
-@given(SIGNS, st.lists(st.integers(0, 20), max_size=6, unique=True), TITLES, st.booleans())
-def test_any_mentions_are_read_from_columns(
-    text: str, places: list[int], title: str, has_address: bool
-) -> None:
-    title = title.replace("_", " ")
-    ends = sorted({min(place, len(text)) for place in places})
-    mentions = [mention(*span, title, text) for span in zip(ends[::2], ends[1::2], strict=False)]
-    values = {"id": 1, "text": text, "mentions": mentions}
-    form = find_format("conll", FACTS if has_address else {})
-    with tempfile.TemporaryDirectory() as folder:
-        if not all(bare(each["mention"]) for each in mentions):
-            with pytest.raises(ValueError, match="has no word"):
-                written(form, values)
-            return
-        found, again = read(written(form, values, values), Path(folder))
-    assert (again.text, again.mentions) == (found.text, found.mentions)
-    assert bare(found.text) == bare(text)
-    assert [(bare(part), page) for part, page in named(found)] == [
-        (bare(each["mention"]), title) for each in mentions
-    ]
-
-
-def bare(text: str) -> str:
-    return "".join(text.replace("\u200b", "").split())
+        answer = find_format("wikitext", {}).answer(place, {"text": "x", "mentions": []})
+        assert answer.startswith(f"== {name} ==\n")
 
 
 OVERLAPPING = {"text": TEXT, "mentions": [mention(3, 6, "A"), mention(0, 4, "B")]}
@@ -156,13 +92,9 @@ OVERLAPPING = {"text": TEXT, "mentions": [mention(3, 6, "A"), mention(0, 4, "B")
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("conll", linked("a -DOCSTART-@b.de c"), "the word '-DOCSTART-@b.de' fits in no column"),
-        ("conll", linked("a\0b"), "fits in no column"),
-        ("conll", {**DOCUMENT, "id": "a\tb"}, r"id is 'a\\tb'; columns want one without tabs"),
-        ("conll", linked("a   b", ("  ", "A")), "the mention '  ' has no word"),
         *(
             (name, OVERLAPPING, r"the mentions '<b>A' at 0 and 'Ada' at 3 overlap.*--format json")
-            for name in ("conll", "html", "wikitext")
+            for name in ("html", "wikitext")
         ),
         *(
             ("wikitext", linked("Ann", ("Ann", title)), "fits in no link of wikitext")
@@ -281,7 +213,6 @@ def test_the_command_writes_every_format(
     record = {"text": "Ann met Bob.", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}
     data = f"{json.dumps({'id': 'a', 'text': 'Ann met Bob.'})}\n{json.dumps(record)}\n".encode()
     for name, written in (
-        ("conll", "-DOCSTART- (a)\nAnn\tB\tAnn\tA\t\t0\nmet\nBob\tB\tBob\tB\t\t1\n.\n\n"),
         ("wikitext", "== a ==\n[[A|Ann]] met [[B|Bob]].\n\n"),
         ("html", 'title="A 50.0%">Ann</mark> met <mark style="--sure: 0.33" title="B 100.0%">Bob</mark>.'),
     ):
