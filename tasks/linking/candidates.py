@@ -213,7 +213,8 @@ class CandidateFinder:
         return self._together(self.table.alike(text), self.targets.alike(text), without)
 
     def _with_guesses(self, text: str, own: Candidates, without: OwnLinks) -> Candidates:
-        if len(text) > LONGEST or (own.items and OPEN * own.open_share < LEAST_OPEN):
+        open_share = own.open_share
+        if len(text) > LONGEST or (open_share is not None and OPEN * open_share < LEAST_OPEN):
             return own
         guess = self._guessed if without is NO_LINKS else partial(self._guesses, without=without)
         return with_guesses(own, guess(text, bool(own.items)), self.most)

@@ -39,6 +39,7 @@ class Certainty:
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.
+        guess_discount: the probability that a mention whose candidates are guesses alone stands for none of them.
         min_probability: a mention that is given, whose best candidate has a lower one, has no page.
     """
 
@@ -48,9 +49,10 @@ class Certainty:
     unknown_offset: float = 0.0
     temperature: float = 1.0
     discount: float = 0.0
+    guess_discount: float = 0.5
     min_probability: float = 0.0
 
-    def probabilities(self, shares: ArrayLike, open_share: float) -> Floats:
+    def probabilities(self, shares: ArrayLike, open_share: float | None) -> Floats:
         """The probability of each candidate.
 
         `shares` are those of the softmax at temperature 1 or, without a model, the priors. Where they are less than
@@ -61,7 +63,7 @@ class Certainty:
         if self.temperature != 1 and len(found):
             powers = (found / found.max()) ** (1 / self.temperature)
             found = powers * (found.sum() / powers.sum())
-        return found * (1 - self.discount * open_share)
+        return found * (1 - (self.guess_discount if open_share is None else self.discount * open_share))
 
 
 UNCALIBRATED = Certainty()
@@ -73,6 +75,7 @@ _LIMITS = {
     "unknown_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),
     "discount": (0, 1, " from 0 to 1"),
+    "guess_discount": (0, 1, " from 0 to 1"),
     "min_probability": (0, 1, " from 0 to 1"),
 }
 

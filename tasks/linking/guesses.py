@@ -50,10 +50,10 @@ class Candidates(NamedTuple):
         return self.step if number is None else self.items[number].guess or self.step
 
     @property
-    def open_share(self) -> float:
-        """The share of links that absolute discounting leaves open: of n links to c pages it is c / n."""
-        own = max(1, sum(not each.guess for each in self.items))
-        return own / max(own, self.links)
+    def open_share(self) -> float | None:
+        """The share that absolute discounting leaves open: c / n of n links to c pages; None of guesses alone."""
+        own = sum(not each.guess for each in self.items)
+        return own / max(own, self.links) if own else None
 
 
 def commonest(
@@ -132,7 +132,7 @@ def with_guesses(own: Candidates, ways: Iterable[tuple[str, Sequence[Candidate]]
     found = [(step, items) for step, items in ways if items]
     if not found:
         return own
-    share = OPEN * own.open_share if own.items else 1.0
+    share = 1.0 if own.open_share is None else OPEN * own.open_share
     priors = defaultdict[str, float](float, {each.title: (1 - share) * each.prior for each in own.items})
     whole = sum(0.5**number for number in range(len(found)))
     for number, (step, items) in enumerate(found):

@@ -67,7 +67,7 @@ def calibrate(
     reached = outcomes.reached()
     temperature = fit_temperature(lambda: [reached.choices()]) if len(reached.sizes) else 1.0
     known = outcomes.only(outcomes.is_known)
-    certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
+    certainty = replace(linker.certainty, temperature=temperature, **fit_discounts(known))
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
     certainty = replace(certainty, min_probability=min_probability)
@@ -83,7 +83,7 @@ def calibrate(
 
 def weighted(certainty: Certainty) -> Certainty:
     """The weights of a certainty alone."""
-    return replace(certainty, temperature=1.0, discount=0.0, min_probability=0.0)
+    return replace(certainty, temperature=1.0, discount=0.0, guess_discount=0.0, min_probability=0.0)
 
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
@@ -158,6 +158,16 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         coherence_weight=round(start.coherence_weight * found.get("coherence", prior) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
+
+
+def fit_discounts(outcomes: Outcomes) -> dict[str, float]:
+    """The likeliest discounts of mentions with links, and with guesses alone where there are any."""
+    is_guessed = np.isnan(outcomes.open_shares)
+    found = {"discount": fit_discount(outcomes.only(~is_guessed))}
+    if is_guessed.any():
+        guessed = replace(outcomes.only(is_guessed), open_shares=np.ones(is_guessed.sum()))
+        found["guess_discount"] = fit_discount(guessed)
+    return found
 
 
 def fit_discount(outcomes: Outcomes) -> float:

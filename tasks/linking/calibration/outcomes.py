@@ -1,5 +1,6 @@
 """A linker's answers to mentions beside the right ones, by which calibration chooses."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -45,7 +46,7 @@ class Outcomes:
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         is_known: (mentions) whether the page is in the knowledge base.
-        open_shares: (mentions) what their links leave open (`Candidates.open_share`).
+        open_shares: (mentions) what their links leave open (`Candidates.open_share`); not a number of guesses alone.
         sizes: (mentions) how many candidates there are.
         known: how many mentions have a page in the knowledge base, those without candidates included.
         total: how many mentions there are.
@@ -86,7 +87,7 @@ class Outcomes:
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
             ),
             is_known=np.array([row.title is not None for row in some], bool),
-            open_shares=np.array([each.open_share for each in found]),
+            open_shares=np.array([each.open_share for each in found], np.float64),
             sizes=sizes,
             known=sum(row.title is not None for row in rows),
             total=len(rows),
@@ -111,7 +112,10 @@ class Outcomes:
     def answers(self, certainty: Certainty) -> tuple[Floats, NDArray[np.bool_]]:
         """(mentions): the probability of the best candidate, and whether it is right."""
         rows = zip(self.shares, self.sizes, self.open_shares.tolist(), strict=True)
-        found = [certainty.probabilities(each[:size], share) for each, size, share in rows]
+        found = [
+            certainty.probabilities(each[:size], None if math.isnan(share) else share)
+            for each, size, share in rows
+        ]
         best = np.array([int(each.argmax()) for each in found], np.int64)
         right = self.is_right[np.arange(len(best)), best]
         return np.array([each.max() for each in found]), right

@@ -60,7 +60,9 @@ def test_the_models_entities_are_linked_as_if_they_were_given(
     wanted = [
         [
             {**mention, "label": each["label"], "label_probability": each["probability"]}
+            | {"confidence": sure and pytest.approx(sure * each["probability"], abs=1e-5)}
             for mention, each in zip(mentions, of["entities"], strict=True)
+            for sure in [mention["probability"]]
         ]
         for mentions, of in zip(linked, entities, strict=True)
     ]

@@ -142,9 +142,9 @@ def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None
         each["id"] for each in documents
     ]
 
-    sure = link(folder, mentions, tmp_path / "sure", min_probability=0.99)
+    sure = link(folder, mentions, tmp_path / "sure", min_probability=0.9)  # guesses may have 0.05
     kept = rows(tmp_path / "sure", sure, "paragraphs")
-    assert kept == [row for each in documents for row in expected(mentions, each, 0.99)]
+    assert kept == [row for each in documents for row in expected(mentions, each, 0.9)]
     assert 0 < sure.drops["links:below_min_probability"] == links - sure.rows["links"]
 
 
