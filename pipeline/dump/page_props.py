@@ -19,14 +19,14 @@ _LONGEST = 1 << 18
 _LONGEST_SKIPPED = 1 << 26  # bytes of one value in a statement that is skipped
 
 # Values: quoted text, with the name of its encoding before it; bytes as digits; numbers and NULL.
-_QUOTED = r"""(?:'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+")"""
-_HEX = "(?:[0-9A-Fa-f]{2})*+"
-_TEXT = rf"(?:_\w++\s*+)?+(?:{_QUOTED}|0x{_HEX}|[xX]'{_HEX}')"
+_QUOTED = r"""(?:'(?>(?:[^'\\]++|\\.|'')*)'|"(?>(?:[^"\\]++|\\.|"")*)")"""
+_HEX = "(?>(?:[0-9A-Fa-f]{2})*)"
+_TEXT = rf"(?>(?:_\w++\s*+)?)(?:{_QUOTED}|0x{_HEX}|[xX]'{_HEX}')"
 _VALUE = rf"(?:{_TEXT}|[\w.+-]++)"
 _PATTERNS = {"pp_page": r"-?\d{1,99}+", "pp_propname": _TEXT, "pp_value": _TEXT}
 # Between statements, and the beginnings of statements.
-_COMMENT = r"/\*(?:[^*]++|\*(?!/))*+\*/"
-_BLANKS = rf"(?:\s|{_COMMENT})*+"
+_COMMENT = r"/\*(?>(?:[^*]++|\*(?!/))*)\*/"
+_BLANKS = rf"(?>(?:\s|{_COMMENT})*)"
 _NAME = r"""(?:[`"]?[\w$-]+[`"]?\s*\.\s*)?[`"]?([\w$-]+)[`"]?"""
 
 
@@ -36,7 +36,7 @@ def _compiled(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[bytes]:
 
 # Almost all rows are so plain that a shorter pattern reads them.
 _PLAIN_ROW = _compiled(
-    r"\((-?\d{1,99}+),('[^'\\]*+'),('(?:[^'\\]++|\\.|'')*+')(?:,[\w.+-]++)?+\)([,;])", re.NOFLAG
+    r"\((-?\d{1,99}+),('[^'\\]*+'),('(?>(?:[^'\\]++|\\.|'')*)')(?>(?:,[\w.+-]++)?)\)([,;])", re.NOFLAG
 )
 _NO_ROW = _compiled("(?!)")
 _LITERAL = _compiled(_QUOTED)
@@ -45,14 +45,14 @@ _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z
 _BETWEEN = _compiled(rf"\xef\xbb\xbf|\s++|{_COMMENT}|(?:--|#|DELIMITER\b)[^\n]*+(?:\n|\Z)")
 _DATABASE = _compiled(r"-- [^\n]*\bDatabase: (\S+)|USE\s+`?([^`;]+)")
 _INSERT = _compiled(
-    rf"(?:INSERT|REPLACE)\b(?:\s|{_COMMENT}|\b(?:LOW_PRIORITY|DELAYED|IGNORE|INTO)\b)*+{_NAME}"
+    rf"(?:INSERT|REPLACE)\b(?>(?:\s|{_COMMENT}|\b(?:LOW_PRIORITY|DELAYED|IGNORE|INTO)\b)*){_NAME}"
 )
 _ROWS = _compiled(rf"{_BLANKS}(\([^()]*+\))?{_BLANKS}VALUES?\b{_BLANKS}(?=\()")
-_CREATE = _compiled(rf"CREATE\s+TABLE\b(?:\s|{_COMMENT}|\bIF\s+NOT\s+EXISTS\b)*+{_NAME}")
+_CREATE = _compiled(rf"CREATE\s+TABLE\b(?>(?:\s|{_COMMENT}|\bIF\s+NOT\s+EXISTS\b)*){_NAME}")
 _STATEMENT = _compiled("(?=[A-Z(;])")
 # What a statement holds beside the `;` that ends it; what may go on behind the bytes at hand is no match.
 _SKIPPED = _compiled(
-    rf"""(?:[^;'"`/#-]++|{_QUOTED}|`[^`]*+`|{_COMMENT}|(?:--\s|\#)[^\n]*+\n|/(?=[^*])|-(?=[^-]|-\S))*+"""
+    rf"""(?>(?:[^;'"`/#-]++|{_QUOTED}|`[^`]*+`|{_COMMENT}|(?:--\s|\#)[^\n]*+\n|/(?=[^*])|-(?=[^-]|-\S))*)"""
 )
 
 
@@ -219,7 +219,7 @@ def _row_pattern(columns: tuple[str, ...]) -> re.Pattern[bytes]:
     )
     comma = r"\s*+,\s*+"
     return _compiled(
-        rf"\s*+\(\s*+{comma.join(fields)}(?:{comma}{_VALUE})*+\s*+\)\s*+(?P<end>[,;])", re.NOFLAG
+        rf"\s*+\(\s*+{comma.join(fields)}(?>(?:{comma}{_VALUE})*)\s*+\)\s*+(?P<end>[,;])", re.NOFLAG
     )
 
 

@@ -25,6 +25,7 @@ ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
 WORDS = "title_words.npy"
 _ROWS_PER_BATCH = 4096
 _MOST_TITLES = 1000  # of a word; one that more titles have tells none apart
+_MOST_CHECKED = 200  # titles of a look-up, whoever asks
 _LAST = (1 << 32) - 1  # the rank of a title outside of the vocabulary
 _NO_ROWS = np.empty(0, np.uint32)
 _INITIALS = "\x1f"  # before initials, so that they are no word
@@ -121,7 +122,8 @@ class Targets:
         return self._titled(rows, lambda title: initials in initials_of(title, self._language))
 
     def _titled(self, rows: NDArray[np.uint32], is_right: Callable[[str], bool]) -> Iterator[Target]:
-        return (target for target in map(self._row, rows.tolist()) if is_right(target.title))
+        checked = map(self._row, rows[:_MOST_CHECKED].tolist())
+        return (target for target in checked if is_right(target.title))
 
     def entities(self) -> list[tuple[int, str]]:
         """The ids and titles of the vocabulary's entities, by id; the whole table is read once."""

@@ -13,7 +13,7 @@ from pipeline.wikitext.templates.rules import Arguments, Rule
 from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_COMMENTS_ALONE = re.compile(r"(?:[ \t]*+<!--(?>.*?-->|.*))*+[ \t]*+(?:\n|\Z)", re.DOTALL)
+_COMMENTS_ALONE = re.compile(r"(?>(?:[ \t]*+<!--(?>.*?-->|.*))*)[ \t]*+(?:\n|\Z)", re.DOTALL)
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _EMPTY_TAGS = ("br", "hr", "wbr")
 # MediaWiki's preprocessor takes these out: they leave nothing, as comments do, and what is behind them begins its line.

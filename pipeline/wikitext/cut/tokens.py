@@ -11,7 +11,7 @@ from pipeline.mediawiki.tags import IMAGE_OPTIONS, KINDS
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
     |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
-        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+){0,200}+)>
+        [^<>{]*+(?>(?:(?:<!--(?>(?:[^<>-]|-(?!->))*)-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+){0,200}))>
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
@@ -21,7 +21,7 @@ IMAGE_OPTION = re.compile(_OPTION, re.IGNORECASE | re.DOTALL)
 # What no reader sees of a file link that never ends: its name, and all between bars; its line if it has no name.
 UNCLOSED_FILE = re.compile(
     r"\[\[[^\[\]|\n]{1,300}?\.[a-z]{3,4}(?![\w.])[ _]*"
-    rf"(?:\|[^|\[\]\n]*+(?=\|))*+(?:\|{_OPTION}\]?(?=\n|\Z)|\|)?|[^\n]*",
+    rf"(?>(?:\|[^|\[\]\n]*+(?=\|))*)(?:\|{_OPTION}\]?(?=\n|\Z)|\|)?|[^\n]*",
     re.IGNORECASE,
 )
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files", "hidden")

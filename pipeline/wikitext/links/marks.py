@@ -13,7 +13,7 @@ from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN, protect
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
 # A label may hold brackets, but where another address begins it is the shorter link that is one: time stays linear.
 _EXTERNAL_LINK = re.compile(
-    rf"\[{PROTOCOLS}(?:(?://)?\[[0-9A-Fa-f:.]{{2,64}}\]{_IN_ADDRESS}*+|{_IN_ADDRESS}++)(?:'(?!'){_IN_ADDRESS}*+)*+[^\S\n]*+((?:[^\[\]\n]++|\[(?!{PROTOCOLS}))*+)\]"
+    rf"\[{PROTOCOLS}(?:(?://)?\[[0-9A-Fa-f:.]{{2,64}}\]{_IN_ADDRESS}*+|{_IN_ADDRESS}++)(?>(?:'(?!'){_IN_ADDRESS}*+)*)[^\S\n]*+((?>(?:[^\[\]\n]++|\[(?!{PROTOCOLS}))*))\]"
 )
 
 
