@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import acronym_of, longest_names, normalize_mention, page_title, words_of
 from pipeline.lookup.targets import Target
+from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Document, Mention
 from tasks.linking.guesses import (
     EXACT,
@@ -78,10 +79,16 @@ class LinkingExample(NamedTuple):
     contexts: Sequence[NDArray[np.float64]] | None = None
     coherence: Sequence[NDArray[np.float64]] | None = None
 
-    def log_priors(self, context_weight: float, coherence_weight: float) -> list[NDArray[np.float64]]:
-        """For each mention the logarithms of its candidates' priors, plus what contexts and coherence add, weighted."""
-        found = [np.log([each.prior for each in of.items]) for of in self.candidates]
-        for weight, of_each in ((context_weight, self.contexts), (coherence_weight, self.coherence)):
+    def log_priors(self, certainty: Certainty) -> list[NDArray[np.float64]]:
+        """For each mention what counts say of its candidates: the logarithms of their priors, and what is added."""
+        found = [
+            np.log([each.prior for each in of.items]) + certainty.guess_offset * of.guesses()
+            for of in self.candidates
+        ]
+        for weight, of_each in (
+            (certainty.context_weight, self.contexts),
+            (certainty.coherence_weight, self.coherence),
+        ):
             if of_each is not None:
                 found = [scores + weight * each for scores, each in zip(found, of_each, strict=True)]
         return found

@@ -39,6 +39,7 @@ class Certainty:
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.
+        guess_offset: added to what counts say of candidates that are guessed.
         guess_discount: the probability that a mention whose candidates are guesses alone stands for none of them.
         min_probability: a mention that is given, whose best candidate has a lower one, has no page.
     """
@@ -49,6 +50,7 @@ class Certainty:
     unknown_offset: float = 0.0
     temperature: float = 1.0
     discount: float = 0.0
+    guess_offset: float = 0.0
     guess_discount: float = 0.5
     min_probability: float = 0.0
 
@@ -72,6 +74,7 @@ _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
     "context_weight": (0, _HUGE, ", 0 or more"),
     "coherence_weight": (0, _HUGE, ", 0 or more"),
+    "guess_offset": (-_HUGE, _HUGE, ""),
     "unknown_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),
     "discount": (0, 1, " from 0 to 1"),

@@ -9,6 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline.lookup.names import FORMS, acronym_of, letters_of, without_article, words_of
 
 TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
@@ -45,6 +48,10 @@ class Candidates(NamedTuple):
     items: tuple[Candidate, ...]
     links: int = 0
 
+    def guesses(self) -> NDArray[np.bool_]:
+        """Return which candidates are guesses."""
+        return np.array([bool(each.guess) for each in self.items], np.bool_)
+
     def step_of(self, number: int | None) -> str:
         """The step that has found a candidate; that of all where there is none."""
         return self.step if number is None else self.items[number].guess or self.step
@@ -52,7 +59,7 @@ class Candidates(NamedTuple):
     @property
     def open_share(self) -> float | None:
         """The share that absolute discounting leaves open: c / n of n links to c pages; None of guesses alone."""
-        own = sum(not each.guess for each in self.items)
+        own = int((~self.guesses()).sum())
         return own / max(own, self.links) if own else None
 
 

@@ -245,7 +245,7 @@ def shares_by_counts(example: LinkingExample, certainty: Certainty) -> "list[Flo
     if example.contexts is None:
         return [*priors]
     found = list[Floats | list[float]]()
-    by_counts = example.log_priors(certainty.context_weight, certainty.coherence_weight)
+    by_counts = example.log_priors(certainty)
     for own, scores in zip(priors, by_counts, strict=True):
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)

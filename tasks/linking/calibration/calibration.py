@@ -28,6 +28,7 @@ WEIGHTS = {
     "prior": (1.0, 0.02),
     "contexts": (1.0, 0.0),
     "coherence": (1.0, 0.0),
+    "guess": (0.0, -np.inf),
     "model": (1.0, 0.02),
     "unknown": (0.0, -np.inf),
 }
@@ -140,6 +141,8 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         "coherence": start.coherence_weight * some.coherence,
     }
     parts = {name: part for name, part in counted.items() if name == "prior" or part.any()}
+    if some.is_guess.any():
+        parts["guess"] = some.is_guess.astype(np.float64)
     if has_model:
         log_shares = np.maximum(some.choices()[0], SMALLEST)
         parts["model"] = log_shares - start.prior_weight * sum(counted.values())
@@ -156,6 +159,7 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         prior_weight=round(prior / scale, 2),
         context_weight=round(start.context_weight * found.get("contexts", prior) / prior, 2),
         coherence_weight=round(start.coherence_weight * found.get("coherence", prior) / prior, 2),
+        guess_offset=round(found.get("guess", 0.0) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
 

@@ -43,6 +43,7 @@ class Outcomes:
         shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
         log_priors, contexts, coherence: (mentions, candidates) the logarithms of the priors, the cosines of the
             contexts, and the coherence; 0 behind a mention's own, and where there are no contexts.
+        is_guess: (mentions, candidates) which of them are guesses.
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         is_known: (mentions) whether the page is in the knowledge base.
@@ -56,6 +57,7 @@ class Outcomes:
     log_priors: Floats
     contexts: Floats
     coherence: Floats
+    is_guess: NDArray[np.bool_]
     is_unknown: NDArray[np.bool_]
     is_right: NDArray[np.bool_]
     is_known: NDArray[np.bool_]
@@ -71,7 +73,7 @@ class Outcomes:
         sizes = np.array([len(row.candidates.items) for row in some], np.int64)
         is_own = np.arange(max(sizes, default=0)) < sizes[:, None]
 
-        def filled(values: Iterable[Sequence[Any] | Floats], kind: type) -> NDArray[Any]:
+        def filled(values: Iterable[Sequence[Any] | NDArray[Any]], kind: type) -> NDArray[Any]:
             table: NDArray[Any] = np.zeros(is_own.shape, kind)
             table[is_own] = [each for row in values for each in row]
             return table
@@ -82,6 +84,7 @@ class Outcomes:
             log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
             contexts=filled((row.contexts for row in some), float),
             coherence=filled((row.coherence for row in some), float),
+            is_guess=filled((of.guesses() for of in found), bool),
             is_unknown=filled((row.is_unknown for row in some), bool),
             is_right=filled(
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool

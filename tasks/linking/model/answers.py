@@ -83,7 +83,7 @@ class Window:
 
 
 def masked_mentions_of(
-    model: EntityModel, example: LinkingExample, context_weight: float = 0.0, coherence_weight: float = 0.0
+    model: EntityModel, example: LinkingExample, certainty: Certainty
 ) -> tuple[list[MaskedMention | None], list[Window]]:
     """A masked mention for each mention (None: without candidates or tokens), and the windows that answer them.
 
@@ -92,7 +92,7 @@ def masked_mentions_of(
     ids, characters = model.tokenizer.encode_with_offsets(example.text)
     spans = np.array([(each.start, each.end) for each in example.mentions], np.int64).reshape(-1, 2)
     tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
-    by_counts = example.log_priors(context_weight, coherence_weight)
+    by_counts = example.log_priors(certainty)
     found_by_counts = zip(tokens.tolist(), example.candidates, by_counts, strict=True)
     masked = list[MaskedMention | None]()
     for (first, last), candidates, log_prior in found_by_counts:
@@ -146,10 +146,7 @@ def disambiguate(
 
     Of `certainty` its weights count, which make the scores. `check` is called before each pass of the model.
     """
-    found = [
-        masked_mentions_of(model, each, certainty.context_weight, certainty.coherence_weight)
-        for each in documents
-    ]
+    found = [masked_mentions_of(model, each, certainty) for each in documents]
     for each in (each for masked, _ in found for each in masked if each):
         if len(each.rows) == 1:  # what the model says changes nothing
             answer(each, np.zeros(1), certainty, fills_mask=is_global)

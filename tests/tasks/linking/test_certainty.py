@@ -111,11 +111,12 @@ def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> N
 def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: float) -> None:
     """Where the priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
-    items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
+    items = tuple(Candidate(str(n), None, prior, "words" * (n % 2)) for n, prior in enumerate(priors))
     contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))
     asked = LinkingExample("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
-    [found] = shares_by_counts(asked, Certainty(context_weight=weight, coherence_weight=2 * weight))
-    sums = weight * contexts + 2 * weight * coherence
+    certainty = Certainty(context_weight=weight, coherence_weight=2 * weight, guess_offset=-1.5)
+    [found] = shares_by_counts(asked, certainty)
+    sums = weight * contexts + 2 * weight * coherence - 1.5 * (np.arange(len(priors)) % 2)
     powers = [prior * np.exp(each) for prior, each in zip(priors, sums, strict=True)]
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
@@ -170,7 +171,7 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     used_for = basis_of(linker(table, is_global=True))
-    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, 0.4, 0.3)
+    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, -0.6, 0.4, 0.3)
     assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
