@@ -32,6 +32,7 @@ WEIGHTS = {
     "model": (1.0, 0.02),
     "unknown": (0.0, -np.inf),
 }
+LEAST_PRIOR = 0.25  # without a model: a few surprising mentions do not silence the counts
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 _STEPS = 100  # of Newton's method, at most
@@ -132,9 +133,10 @@ def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
 def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     """The likeliest weights, whichever the temperature, where the scores were taken with those of UNCALIBRATED.
 
-    These are expected until mentions say otherwise, and stay where nothing can be told.
+    These are expected until mentions say otherwise, and stay where nothing can be told. Mentions with guesses alone do
+    not tell them: what stands for a prior there was not counted.
     """
-    some, start = outcomes.reached(), UNCALIBRATED
+    some, start = outcomes.only(~np.isnan(outcomes.open_shares)).reached(), UNCALIBRATED
     counted = {
         "prior": some.log_priors,
         "contexts": start.context_weight * some.contexts,
@@ -151,6 +153,8 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
     features = np.stack([*parts.values()], axis=-1)
     expected, lowest = np.array([WEIGHTS[name] for name in parts]).T
+    if not has_model:  # whose scale may be another
+        lowest[0] = LEAST_PRIOR
     weights = likeliest(features, is_own, some.is_right, expected, lowest).tolist()
     found = dict(zip(parts, weights, strict=True))
     prior, scale = found["prior"], found.get("model", found["prior"])
