@@ -1,8 +1,7 @@
 """Pretraining in phases (sections 3.3, 3.4 and the appendix of the paper), resumable at any step.
 
-Every random choice of a run (first weights, order, masks, dropout) is a function of its seed and the step, so
-a run that is killed and called again ends with the same bits as an unbroken one on the same machine (on a GPU where
-torch uses deterministic algorithms).
+Every random choice (first weights, order, masks, dropout) is a function of the run's seed and the step. A run that is
+killed and called again has the bits of an unbroken one on the same processor, or GPU with deterministic algorithms.
 """
 
 import json
