@@ -229,7 +229,7 @@ def check_answer(shown: Block, printed: str) -> None:
     """A block of JSON is what the command above it prints: the probabilities alone are those of longer training."""
     answer, wanted = json.loads(printed), json.loads(shown.text)
     for mention in [*answer["mentions"], *wanted["mentions"]]:
-        assert 0 < mention.pop("probability") <= 1, shown
+        assert 0 < mention.pop("confidence") <= mention.pop("probability") <= 1, shown
     assert answer == wanted, shown
 
 

@@ -162,7 +162,7 @@ def test_too_many_names_are_refused(linker: Linker) -> None:
 
 def test_global_answers_are_of_few_mentions(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a pass of the model."""
-    monkeypatch.setattr("tasks.linking.service.service.MOST_GLOBAL", 4)
+    monkeypatch.setattr(service, "MOST_GLOBAL", 4)
     with TestClient(make_app(replace(linker, is_global=True), Limits())) as client:
         for count, status in ((2, 200), (3, 413)):
             answer = client.post("/link", json={"documents": [{"text": f"{TEXT} " * count}]})
