@@ -226,7 +226,6 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     said = "num_hidden_layers 1, phases all, steps 6, learning_rate 0.0003, warmup_steps 0, batch_size 3"
     text = (Path(report.folder) / "tables.md").read_text()
     assert f"Preset tiny with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
-    assert f"Ours: preset tiny with {said}" in text.replace("\\_", "_")
     assert f"Pretrain, preset tiny with {said}" in text.replace("\\_", "_")
     export = all_of_it.clone(ExportHuggingFace)
     run_in_process(export)
