@@ -157,7 +157,10 @@ def _main(words: Sequence[str]) -> None:
     flag, what, *arguments = words[1:]
     sys.argv = [flag, *arguments]
     if flag == "-m":
-        sys.modules.pop(what, None)  # it may be imported, and is run anew
+        # It may be imported, and is run anew; a package stays, or it would lose its modules.
+        sys.modules.pop(f"{what}.__main__", None)
+        if not hasattr(sys.modules.get(what), "__path__"):
+            sys.modules.pop(what, None)
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         assert flag == "-c"

@@ -27,6 +27,7 @@ from pipeline.storage.blocks import Block, PageMarker
 from pipeline.storage.tries import write_numbers
 from tasks.linking.__main__ import main
 from tasks.linking.certainty import Certainty, write_certainty
+from tasks.linking.corpora import documents as documents_module
 from tasks.linking.corpora import linking
 from tasks.linking.corpora.documents import check_beginnings, plan_blocks, read_block
 from tasks.linking.corpora.linking import DocumentLinker, cut_paragraphs, page_number
@@ -288,8 +289,8 @@ def test_a_table_without_a_document_ends_the_work_before_it_begins(wiki: Any, tm
 def test_a_line_that_never_ends_is_held_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("tasks.linking.corpora.documents._LONGEST", 60)
-    monkeypatch.setattr("tasks.linking.corpora.documents._PIECE", 7)
+    monkeypatch.setattr(documents_module, "_LONGEST", 60)
+    monkeypatch.setattr(documents_module, "_PIECE", 7)
     path = tmp_path / "a.jsonl"
     good, long = json.dumps(GOOD), json.dumps({"id": 2, "text": "y" * 300})
     lines = [good, long, good, " " * 90 + good]
