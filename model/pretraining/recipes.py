@@ -49,8 +49,8 @@ class Phase:
         check(self.trainable in TRAINABLE, "trainable", self.trainable, f"one of {', '.join(TRAINABLE)}")
         check(self.steps >= 1, "steps", self.steps, "at least 1")
         check(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "above 0")
-        within = 0 <= self.warmup_steps <= self.steps
-        check(within, "warmup_steps", self.warmup_steps, f"from 0 to the {self.steps} steps of its phase")
+        said = f"from 0 to the {self.steps} steps of its phase; give it with the steps"
+        check(0 <= self.warmup_steps <= self.steps, "warmup_steps", self.warmup_steps, said)
 
 
 @dataclass(frozen=True)
