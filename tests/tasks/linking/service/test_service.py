@@ -177,17 +177,25 @@ def test_names_are_recognised_a_request_at_a_time(
     linker: Linker, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any], largest: int
 ) -> None:
     """What is short in bytes is long for a model: a batch would last until none of it is waited for."""
-    sizes, is_busy = list[int](), threading.Event()
+    sizes, has_begun, others_wait = list[int](), threading.Event(), threading.Event()
 
     def answer(self: Linker, records: Sequence[Record], own: object = ()) -> list[dict[str, Any]]:
         sizes.append(len(records))
-        is_busy.wait(1)  # while the others come
+        has_begun.set()
+        assert others_wait.wait(60)
         return [{"mentions": []} for _ in records]
 
     monkeypatch.setattr(Linker, "answer", answer)
     body = {"documents": [{"text": TEXT}]}
     with TestClient(make_app(replace(linker, **parts), Limits())) as client, ThreadPoolExecutor(6) as threads:
-        found = [threads.submit(client.post, "/link", json=body) for _ in range(6)]
+        found = [threads.submit(client.post, "/link", json=body)]
+        assert has_begun.wait(60)
+        found += [threads.submit(client.post, "/link", json=body) for _ in range(5)]
+        latest = time.monotonic() + 60
+        while client.get("/health").json()["waiting"] < 6:
+            assert time.monotonic() < latest
+        client.get("/health")  # the last one has passed from its place to the queue
+        others_wait.set()
         assert {each.result().status_code for each in found} == {200}
     assert sum(sizes) == 6
     assert max(sizes) == largest
