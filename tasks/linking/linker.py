@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.contexts import ContextTable
 from pipeline.storage.manifests import manifest_sha256
+from tasks.io.probabilities import softmax
 from tasks.io.records import Record
 from tasks.linking.candidates import (
     NO_LINKS,
@@ -36,6 +37,26 @@ VERSION = 3  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 NO_CANDIDATE, BELOW_THRESHOLD = "no_candidate", "below_threshold"  # reasons for no page
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
+
+
+class Scores(NamedTuple):
+    """Scores of a mention's candidates: their shares, and what these are made of beside the priors.
+
+    `model` are shares by the logits of the model alone. None stands for what the linker has not, and for the model's
+    say of one candidate alone, about which it is not asked.
+    """
+
+    shares: Floats | list[float]
+    cosine: Floats | None = None
+    coherence: Floats | None = None
+    model: Floats | None = None
+
+    def of(self, number: int) -> Answer:
+        """Return what is said of a candidate beside its share."""
+        parts = {"cosine": self.cosine, "coherence": self.coherence, "model": self.model}
+        return {
+            name: None if each is None else round(float(each[number]), DIGITS) for name, each in parts.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -87,27 +108,37 @@ class Linker:
         documents = self._documents(records, own or [NO_LINKS] * len(records))
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
         answers = []
-        for record, example, shares in zip(records, documents, self.shares(documents), strict=True):
+        for record, example, scores in zip(records, documents, self.scores(documents), strict=True):
             names: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
-            rows = zip(example.mentions, example.candidates, shares, names, strict=True)
+            rows = zip(example.mentions, example.candidates, scores, names, strict=True)
             found = [self._answer(example.text, *each) for each in rows]
             answers.append({"mentions": found if example.detected is not None else kept(record, found)})
         return answers
 
-    def shares(self, documents: Sequence[LinkingExample]) -> "Sequence[Sequence[Floats | list[float]]]":
+    def shares(self, documents: Sequence[LinkingExample]) -> Sequence[Sequence[Floats | list[float]]]:
         """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
-        by_counts = [shares_by_counts(example, self.certainty) for example in documents]
+        return [[each.shares for each in of] for of in self.scores(documents)]
+
+    def scores(self, documents: Sequence[LinkingExample]) -> list[list[Scores]]:
+        """For each mention its candidates' shares, and what they are made of beside the priors."""
+        found = list[list[Scores]]()
+        for each in documents:
+            nothing = [None] * len(each.mentions)
+            parts = (each.contexts or nothing, each.coherence or nothing)
+            found.append(list(map(Scores, shares_by_counts(each, self.certainty), *parts)))
         if not self.model:
-            return by_counts
+            return found
         from tasks.linking.model.answers import disambiguate
 
-        found = disambiguate(
+        answered = disambiguate(
             self.model, documents, is_global=self.is_global, certainty=self.certainty, check=self.check
         )
-        return [
-            [own if each is None else each for each, own in zip(*pair, strict=True)]
-            for pair in zip(found, by_counts, strict=True)
-        ]
+        for scores, mentions in zip(found, answered, strict=True):
+            for at, mention in enumerate(mentions):
+                if mention and mention.shares is not None:
+                    alone = None if mention.logits is None else softmax(mention.logits, 1.0)
+                    scores[at] = scores[at]._replace(shares=mention.shares, model=alone)
+        return found
 
     def example(
         self,
@@ -167,15 +198,10 @@ class Linker:
         ]
 
     def _answer(
-        self,
-        text: str,
-        mention: Mention,
-        found: Candidates,
-        shares: "Floats | list[float]",
-        name: DetectedMention | None,
+        self, text: str, mention: Mention, found: Candidates, scores: Scores, name: DetectedMention | None
     ) -> Answer:
         """Return what is said of a mention, found as `name` or given; of equal candidates the commoner one."""
-        of_each = self.certainty.probabilities(shares, found.open_share).tolist()
+        of_each = self.certainty.probabilities(scores.shares, found.open_share).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         least = self.certainty.min_probability if name is None else self.min_detected
         is_link = 1.0 if name is None else name.probability  # a mention that was given is one
@@ -201,6 +227,7 @@ class Linker:
                 {
                     **self._page(each),
                     "prior": round(each.prior, DIGITS),
+                    **scores.of(number),
                     "probability": round(share, DIGITS),
                     "step": found.step_of(number),
                 }

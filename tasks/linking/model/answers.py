@@ -40,7 +40,7 @@ class MaskedMention:
 
     `tokens` are those in the document, half open; `rows` are its candidates' in the entity table, and `unknown` has
     the titles of those without one. `log_prior` has what contexts and coherence add. Once it is scored it has
-    `shares`, and `row` is the entity that is put in for the mask.
+    `shares` and, of several candidates, `logits`; `row` is the entity that is put in for the mask.
     """
 
     tokens: tuple[int, int]
@@ -48,6 +48,7 @@ class MaskedMention:
     unknown: Sequence[str]
     log_prior: Floats
     shares: Floats | None = None
+    logits: Floats | None = None
     row: int = NO_ROW
 
 
@@ -141,8 +142,8 @@ def disambiguate(
     is_global: bool,
     certainty: Certainty = UNCALIBRATED,
     check: Callable[[], None] = lambda: None,
-) -> list[list[Floats | None]]:
-    """The share of each candidate of each mention; None for a mention that has no candidates, or no tokens.
+) -> list[list[MaskedMention | None]]:
+    """Each mention, answered; None for a mention that has no candidates, or no tokens.
 
     Of `certainty` its weights count, which make the scores. `check` is called before each pass of the model.
     """
@@ -158,9 +159,10 @@ def disambiguate(
             if is_global:
                 pairs = [max(pairs, key=lambda pair: shares_of(pair[0], pair[1], certainty).max())]
             for each, own in pairs:
+                each.logits = own
                 answer(each, own, certainty, fills_mask=is_global)
         pending = [window for window in pending if window.open()]
-    return [[each.shares if each else None for each in masked] for masked, _ in found]
+    return [masked for masked, _ in found]
 
 
 @torch.inference_mode()

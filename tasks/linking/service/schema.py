@@ -41,6 +41,9 @@ class Candidate(Page):
     """A page that a mention can stand for."""
 
     prior: float
+    cosine: float | None
+    coherence: float | None
+    model: float | None
     step: str
 
 

@@ -78,6 +78,8 @@ def test_the_document_says_which_page_is_meant(table: Path, tmp_path: Path, by: 
     assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-3)
     assert found[0]["title"] == ("A" if odds > 1 else "B")
     assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
+    parts = [each["cosine" if by == "context" else "coherence"] for each in found[0]["candidates"]]
+    assert parts[1] - parts[0] == pytest.approx(gain, abs=1e-3)
     assert found[1]["probability"] == 1.0
     if by == "coherence":  # a mention alone has no others
         [alone] = answers(asked, (0, 2))

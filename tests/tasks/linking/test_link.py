@@ -126,6 +126,7 @@ def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
 
 def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
     [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
+    nothing = dict.fromkeys(("cosine", "coherence", "model"))
     assert answer["mentions"][0]["candidates"] == [
         {
             "title": "A",
@@ -133,6 +134,7 @@ def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
             "qid": "Q5",
             "entity_id": 3,
             "prior": 0.75,
+            **nothing,
             "probability": 0.75,
             "step": "exact",
         },
@@ -142,6 +144,7 @@ def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
             "qid": None,
             "entity_id": None,
             "prior": 0.25,
+            **nothing,
             "probability": 0.25,
             "step": "exact",
         },
@@ -161,8 +164,10 @@ def test_a_model_has_a_say(run: Linking, table: Path, models: Path) -> None:
     assert exported == ours
     [answer], _, status = ours
     assert status == 0
-    shares = [each["probability"] for each in answer["mentions"][0]["candidates"]]
+    candidates = answer["mentions"][0]["candidates"]
+    shares = [each["probability"] for each in candidates]
     assert shares == pytest.approx([0.75, 0.25])
+    assert [each["model"] for each in candidates] == pytest.approx([0.5, 0.5], abs=1e-4)
 
 
 @pytest.mark.parametrize(

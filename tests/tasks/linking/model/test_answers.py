@@ -24,7 +24,7 @@ from tasks.linking.candidates import EXACT, Candidate, Candidates, LinkingExampl
 from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.model import answers
-from tasks.linking.model.answers import disambiguate
+from tasks.linking.model.answers import MaskedMention, disambiguate
 from tasks.linking.model.entity_model import EntityModel, load_model
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake
 from tests.support.properties import given, settings, st
@@ -205,9 +205,10 @@ def candidates(*titles: str) -> Candidates:
     return Candidates(EXACT, tuple(items))
 
 
-def agree(found: list[np.ndarray | None], expected: list[np.ndarray | None]) -> None:
-    assert [each is None for each in found] == [each is None for each in expected]
-    for one, other in zip(found, expected, strict=True):
+def agree(found: list[MaskedMention | None], expected: list[np.ndarray | None]) -> None:
+    shares = [each and each.shares for each in found]
+    assert [each is None for each in shares] == [each is None for each in expected]
+    for one, other in zip(shares, expected, strict=True):
         if one is not None and other is not None:
             np.testing.assert_allclose(one, other, atol=1e-4)
 
@@ -266,11 +267,12 @@ def test_a_crowded_window_is_answered_in_parts(model: EntityModel, monkeypatch: 
     monkeypatch.setattr(answers, "MOST_INSIDE", 2)
     mentions = [Mention(*place) for place in ((0, 3), (8, 11), (4, 7), (0, 7), (4, 11))]
 
-    def shares(chosen: list[Mention]) -> list[np.ndarray | None]:
+    def answered(chosen: list[Mention]) -> list[MaskedMention | None]:
         example = LinkingExample("Ann met Bob.", chosen, [candidates("A", "B")] * len(chosen))
         return disambiguate(model, [example], is_global=False)[0]
 
-    agree(shares(mentions), [*shares(mentions[:2]), *shares(mentions[2:4]), *shares(mentions[4:])])
+    parts = [*answered(mentions[:2]), *answered(mentions[2:4]), *answered(mentions[4:])]
+    agree(answered(mentions), [each and each.shares for each in parts])
 
 
 def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, theirs: Any) -> None:
