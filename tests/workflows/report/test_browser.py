@@ -6,7 +6,6 @@ Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwrig
 import html
 import itertools
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from pipeline import storage
 from tests.support import DATA, linked
 from tests.support import report as report_for_tests
+from tests.support.browser import CHROMIUM, NO_CHROMIUM, launched
 from tests.support.stages import run_in_process, run_of
 from workflows import Report
 from workflows.report import corpus as corpus_view
@@ -23,12 +23,7 @@ from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import render_page
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM, reason="no chromium; `apt-get install chromium` as root"),
-]
-playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason=NO_CHROMIUM)]
 
 VIEWS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
 HOSTILE = "<img src=x onerror='alert(4)'> & \N{RIGHT-TO-LEFT OVERRIDE}"
@@ -66,11 +61,8 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
 
 @pytest.fixture(scope="module")
 def browser(report: Path) -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        # A container's root may not use the sandbox.
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with launched() as browser:
+        yield browser
 
 
 class Opened:

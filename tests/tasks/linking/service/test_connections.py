@@ -19,8 +19,9 @@ import uvicorn
 from tasks.io.records import Record
 from tasks.linking.linker import Linker
 from tasks.linking.service.connections import Protocol, Server
-from tasks.linking.service.service import Limits, listen, make_app
+from tasks.linking.service.service import Limits, make_app
 from tests.support.clients import bytewise, linked, post, send
+from tests.support.serving import in_thread
 
 SECONDS, MOST = 1.0, 6  # that a client may let the service wait, and connections
 LIMITS = Limits(bytes=100_000, short=500, reading=2 * SECONDS)
@@ -30,13 +31,8 @@ TEXT = "Ann met Bob."
 @pytest.fixture(scope="module")
 def port(linker: Linker) -> Iterator[int]:
     config = uvicorn.Config(make_app(linker, LIMITS), http=Protocol, log_level="error", lifespan="on")
-    server = Server(config, SECONDS, MOST)
-    with listen("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        yield listening.getsockname()[1]
-        server.should_exit = True
-        thread.join()
+    with in_thread(Server(config, SECONDS, MOST)) as port:
+        yield port
 
 
 def ask(port: int, *requests: tuple[Any, ...]) -> list[str]:
