@@ -30,6 +30,7 @@ setup(
         "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
+        "tasks.linking.service": ["page/*"],
         "workflows.base": ["luigi.toml"],
         "workflows.planning": ["costs.toml"],
         "workflows.report": ["templates/*"],

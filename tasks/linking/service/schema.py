@@ -73,7 +73,10 @@ class Response(BaseModel):
 
 
 class Health(BaseModel):
-    """The table's language, dump and names, the parts of the linker, and how busy it is."""
+    """The table's language, dump, names and wiki, the parts of the linker and its threshold, and how busy it is.
+
+    A request of up to `piece_bytes` is answered soon.
+    """
 
     status: str
     language: str | None
@@ -82,6 +85,9 @@ class Health(BaseModel):
     model: bool
     contexts: bool
     ner: bool
+    wiki: str | None
+    min_probability: float
+    piece_bytes: int
     waiting: int
     busy_seconds: float
 

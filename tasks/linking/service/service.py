@@ -1,5 +1,6 @@
 """Linking over HTTP: documents as JSON in, their links as JSON out; what is wrong is told in one line.
 
+GET /           a page to type into
 POST /link      {"documents": [{"text", "id", "mentions"}, ...], "candidates": false} -> {"documents": [...]}
 GET /health     whether it answers, and by what
 GET /openapi.json   all of this for programs
@@ -21,13 +22,16 @@ from typing import Any
 from tasks.io.arguments import positive
 from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
+from tasks.linking.formats.links import wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.options import add_links
 from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest
+from tasks.linking.service.page import add_page
 from tasks.linking.service.places import Places, Refused
 
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS = 1 << 20, 64
+NAME = 32  # bytes of a text to each of its names: fewer are rare
 MOST_GLOBAL = 100  # mentions of a request that are answered one after the other
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
@@ -78,11 +82,6 @@ def add_service(serve: argparse.ArgumentParser) -> None:
     for name, most in (("bytes", MOST_BYTES), ("documents", MOST_DOCUMENTS)):
         text = f"maximum {name} of a request (default: %(default)s)"
         serve.add_argument(f"--most-{name}", type=positive, default=most, metavar="N", help=text)
-    serve.add_argument(
-        "--docs",
-        action="store_true",
-        help="add a page at /docs to try the service; browsers fetch its script and style from cdn.jsdelivr.net",
-    )
     add_links(serve)
 
 
@@ -96,8 +95,8 @@ def check_packages() -> None:
 # The application
 
 
-def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
-    """The service as an ASGI application of FastAPI; with `docs` it has Swagger's page, whose script is not ours."""
+def make_app(linker: Linker, limits: Limits) -> Any:
+    """The service as an ASGI application of FastAPI."""
     from fastapi import FastAPI, Request
     from fastapi.responses import JSONResponse, Response
     from starlette.exceptions import HTTPException
@@ -129,9 +128,10 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
 
     app = FastAPI(
         title="Entity linking", description="Wikipedia's pages that texts mention.", version="1", lifespan=lifespan,
-        docs_url="/docs" if docs else None, redoc_url=None,
+        docs_url=None, redoc_url=None,
     )  # fmt: skip
 
+    add_page(app)
     responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
 
     @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
@@ -154,7 +154,7 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
             "waiting": sum(len(waiting.taken) for _, waiting in lanes),
             "busy_seconds": round(max(batches.seconds() for batches, _ in lanes), 3),
         }
-        return JSONResponse({**health(linker), **busy})
+        return JSONResponse({**health(linker, limits), **busy})
 
     @app.exception_handler(Refused)
     async def refuse(_: Request, error: Refused) -> JSONResponse:
@@ -242,14 +242,17 @@ def link(linker: Linker, limits: Limits, request: LinkRequest, check: Check) -> 
     return own.answer(request.records)
 
 
-def health(linker: Linker) -> dict[str, Any]:
-    """That it answers, and by what."""
+def health(linker: Linker, limits: Limits) -> dict[str, Any]:
+    """That it answers, by what, and how long a request may be that is answered soon."""
     table = linker.finder.table
     facts = table.manifest.facts
     found = {name: facts.get(name) for name in ("language", "dump")}
     parts = {"model": linker.model, "contexts": linker.contexts, "ner": linker.recognize}
     uses = {name: part is not None for name, part in parts.items()}
-    return {"status": "ok", **found, "names": len(table), **uses}
+    piece = min(limits.bytes, limits.short, NAME * limits.mentions)
+    piece = min(piece, limits.characters) if linker.recognize else piece
+    asks = {"wiki": wiki_of(facts), "min_probability": linker.min_detected, "piece_bytes": piece}
+    return {"status": "ok", **found, "names": len(table), **uses, **asks}
 
 
 # The process
@@ -277,7 +280,7 @@ def serve(linker: Linker, options: argparse.Namespace) -> int:
     from tasks.linking.service.connections import Protocol, Server
 
     limits = Limits(bytes=options.most_bytes, documents=options.most_documents)
-    app = make_app(linker, limits, docs=options.docs)
+    app = make_app(linker, limits)
     config = uvicorn.Config(
         app, http=Protocol, ws="none", log_level="error", access_log=False, lifespan="on",
         timeout_graceful_shutdown=SHUTDOWN,
