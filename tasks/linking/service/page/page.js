@@ -42,7 +42,7 @@ function fitting(text, most) {
 }
 
 /** Where the first piece of a text ends, whose request has so many bytes at most. */
-export function endOfPiece(text, most) {
+function endOfPiece(text, most) {
   const units = fitting(text, most);
   if (units === text.length) return units;
   const part = text.slice(0, units);
