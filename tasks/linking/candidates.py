@@ -43,7 +43,7 @@ from tasks.linking.guesses import (
 MOST = 30
 NO_ROW = -1  # the row of a candidate that a model does not know
 _TEXTS_AT_HAND = 1 << 14
-_MOST_GUESSES, _MOST_OF_PART = 20, 5  # of a way; of a name inside of a mention
+_MOST_GUESSES, _MOST_OF_PART = 10, 5  # of a way; of a name inside of a mention
 
 
 class DetectedMention(NamedTuple):

@@ -23,7 +23,7 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
     TABLES = ("corpus", "linking", "machine")
 
     FOLDER = "linked"
-    VERSION = 9
+    VERSION = 10
     NEED = Need(written=1.5)
     KEEPS = "blocks"
 

@@ -23,7 +23,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 11
+    VERSION = 12
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 
