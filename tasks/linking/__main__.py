@@ -33,7 +33,7 @@ from tasks.linking.options import (
     report_skipped,
     settings_of,
 )
-from tasks.linking.scores import score_files
+from tasks.linking.scores.scores import score_files
 from tasks.linking.service.service import add_service, check_packages, serve
 from tasks.serving.streams import add_on_error, answer_stream, report_errors
 

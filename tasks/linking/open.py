@@ -9,13 +9,16 @@ from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import read_certainty
-from tasks.linking.linker import Linker, basis_of
+from tasks.linking.linker import GLOBAL, LOCAL, Linker, basis_of
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:
     from tasks.linking.model.entity_model import EntityModel
 
 TOKENS_PER_BATCH = 2048
+LINKER = "linker.json"  # of a folder of BuildLinker, which has it last
+CALIBRATION = "calibration"  # the folder of a file for each method
+_PARTS = ("mentions", "contexts", "model", "tokenizer", CALIBRATION)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,22 @@ class LinkerSettings:
     shows_candidates: bool = False
     device: str = "auto"
     tokens_per_batch: int = TOKENS_PER_BATCH
+
+
+def parts_of(folder: Path) -> dict[str, Path]:
+    """Return the parts of a folder of BuildLinker by the names of `LinkerSettings`; `calibration` has all methods'.
+
+    Raises: ValueError for another folder.
+    """
+    if not (folder / LINKER).is_file():
+        raise ValueError(f"{folder}: no {LINKER} there; wanted a folder of BuildLinker, whole")
+    return {name: folder / name for name in _PARTS if (folder / name).is_dir()}
+
+
+def calibration_of(folder: Path, *, is_global: bool = False) -> Path | None:
+    """Return the file of a folder of calibrations that is for the model in either way; None where there is none."""
+    path = folder / f"{GLOBAL if is_global else LOCAL}.json"
+    return path if path.is_file() else None
 
 
 def open_linker(settings: LinkerSettings) -> Linker:

@@ -284,23 +284,13 @@ class Linking:
     documents: str = option(
         "", path(), "folder of documents to link: JSON objects a line (.jsonl) or tables (.parquet)"
     )
-    mentions: str = option("", path(), "folder of a BuildMentionTable; empty: that of this dump")
-    model: str = option(
+    linker: str = option(
         "",
         path(),
-        "folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses what is "
-        "meant, on processors; empty: counts choose",
+        "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose",
     )
-    contexts: str = option(
-        "",
-        path(),
-        "folder of a BuildContexts of the same dump, by which the words and other mentions of a document count; "
-        "empty: none",
-    )
-    calibration: str = option(
-        "",
-        path(),
-        "file that `python -m tasks.linking calibrate` wrote for these mentions, contexts and model; empty: none",
+    mentions: str = option(
+        "", path(), "folder of a BuildMentionTable, by which counts choose; empty: that of this dump"
     )
     min_probability: float = option(
         0.0,

@@ -68,6 +68,13 @@ class Limits:
 def add_service(serve: argparse.ArgumentParser) -> None:
     """Add the service's address and limits, and the parts of its linker."""
     serve.add_argument(
+        "linker",
+        nargs="?",
+        default=argparse.SUPPRESS,  # --linker says the same; a `type` would convert this
+        metavar="DIR",
+        help="folder of BuildLinker",
+    )
+    serve.add_argument(
         "--host",
         default="127.0.0.1",
         help="address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)",
