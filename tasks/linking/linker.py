@@ -128,10 +128,10 @@ class Linker:
             [0.0 if each.guess else link * each.prior for each in of.items]  # a guess says nothing of others
             for link, of in zip(links, candidates, strict=True)
         ]
-        return example._replace(
-            contexts=self.contexts.cosines(text, titles),
-            coherence=self.contexts.coherence(names, titles, shares),
-        )
+        cosines = self.contexts.cosines(text, titles)
+        if self.finder.own:
+            self.finder.own.add_cosines(cosines, titles, text, self.contexts)
+        return example._replace(contexts=cosines, coherence=self.contexts.coherence(names, titles, shares))
 
     def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[LinkingExample]:
         """Return the examples of records, with the mentions that they bring, or those that are found."""
@@ -160,11 +160,24 @@ class Linker:
                 self.check()
                 found += self.recognize(part)
             return found
-        annotations = [self.annotator.annotate(text) for text in texts]
-        return [
-            [DetectedMention(each.start, each.end, each.link_probability) for each in of]
-            for of in annotations
-        ]
+        return [self._names(text) for text in texts]
+
+    def _names(self, text: str) -> list[DetectedMention]:
+        """The table's names in a text, and those of own entities; of two that overlap the longer one."""
+        annotations = self.annotator.annotate(text)
+        found = [DetectedMention(each.start, each.end, each.link_probability) for each in annotations]
+        if not (own := self.finder.own):
+            return found
+        longest = sorted(
+            [*(DetectedMention(*place, 1.0) for place in own.find(text)), *found],
+            key=lambda each: each.start - each.end,
+        )
+        taken, kept = bytearray(len(text)), list[DetectedMention]()
+        for each in longest:
+            if not any(taken[each.start : each.end]):
+                kept.append(each)
+                taken[each.start : each.end] = b"\1" * (each.end - each.start)
+        return sorted(kept)
 
     def _answer(
         self,
@@ -211,12 +224,16 @@ class Linker:
     def _page(self, candidate: Candidate | None) -> Answer:
         """Return what names a page."""
         target = self.finder.targets.get(candidate.title) if candidate else None
-        return {
+        page: Answer = {
             "title": candidate.title if candidate else None,
             "page_id": target.page_id if target else None,
             "qid": target.qid if target else None,
             "entity_id": candidate.entity_id if candidate else None,
         }
+        if own := self.finder.own:
+            entity = own.by_title.get(candidate.title) if candidate else None
+            page["own_id"] = entity.id if entity else None
+        return page
 
 
 def basis_of(linker: Linker) -> Figures:

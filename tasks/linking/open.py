@@ -10,6 +10,7 @@ from pipeline.lookup.mentions import MentionTable
 from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import read_certainty
 from tasks.linking.linker import GLOBAL, LOCAL, Linker, basis_of
+from tasks.linking.own import read_own
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class LinkerSettings:
         model: folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM with its entity_vocab.json.
         tokenizer: folder of the model's tokenizer; empty: the model's own folder has it.
         calibration: file of `calibrate`.
+        own: file of entities of the user's own.
         ner: folder of a fine-tuned model of ner, which finds mentions in place of the table's names.
         language: of the texts, by whose rules that model's sentences are cut; empty: the table's.
         most_candidates: pages that a mention can stand for, the commonest ones.
@@ -48,6 +50,7 @@ class LinkerSettings:
     model: str = ""
     tokenizer: str = ""
     calibration: str = ""
+    own: str = ""
     ner: str = ""
     language: str = ""
     most_candidates: int = MOST
@@ -85,7 +88,9 @@ def open_linker(settings: LinkerSettings) -> Linker:
     )
     table = annotator.table
     linker = Linker(
-        CandidateFinder(table, settings.most_candidates),
+        CandidateFinder(
+            table, settings.most_candidates, read_own(Path(settings.own), table) if settings.own else None
+        ),
         annotator,
         contexts=open_contexts(Path(settings.contexts), table) if settings.contexts else None,
         is_global=settings.is_global,

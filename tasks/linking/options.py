@@ -110,6 +110,13 @@ def add_links(command: argparse.ArgumentParser) -> None:
     """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
     add_method(command)
     command.add_argument(
+        "--own",
+        type=Path,
+        metavar="FILE",
+        help="entities of your own, which mentions can stand for, too: JSON objects a line of id, name and, if you "
+        "like, aliases and description",
+    )
+    command.add_argument(
         "--ner",
         type=Path,
         metavar="DIR",

@@ -34,6 +34,7 @@ class Page(BaseModel):
     page_id: int | None
     qid: str | None
     entity_id: int | None
+    own_id: str | None = None
     probability: float | None
 
 
