@@ -92,12 +92,7 @@ def load_fine_tuned(path: str) -> FineTuned:
     weights = read_weights(folder)
     luke = LukeModel(config)
     encoder = keys.from_transformers(weights, path, with_heads=False)
-    load_encoder(
-        luke,
-        {key.removeprefix("luke."): tensor for key, tensor in encoder.items()},
-        source=path,
-        entities_required=True,
-    )
+    load_encoder(luke, encoder, source=path, entities_required=True)
     labels = label_names(values, path)
     head = read_head(weights, ARCHITECTURES[name], config.hidden_size, len(labels), path)
     return FineTuned(name, luke.eval(), head, labels, read_temperature(values, path))
@@ -189,7 +184,7 @@ def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequen
     kept[table] = kept[table][torch.tensor(rows, device=kept[table].device)]
     config = fine_tuned.luke.config
     if fine_tuned.architecture == "Model":
-        return kept | {key.removeprefix("luke."): tensor for key, tensor in pooler(config).items()}
+        return kept | keys.below(pooler(config), "luke.")
     kept = {f"{config.word_encoder}.{key}": tensor for key, tensor in kept.items()}
     return kept | {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
 
