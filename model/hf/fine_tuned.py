@@ -4,18 +4,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
+from model.files import CONFIG, WEIGHTS, read_weights, write_json, write_tensors
 from model.hf import keys
 from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
-from model.hf.tokenizers import read_words, vocabulary_file, write_json, write_tokenizer
+from model.hf.tokenizers import read_vocabulary, vocabulary_file, write_tokenizer
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.encoder import LukeModel
 
@@ -147,7 +146,7 @@ def export_fine_tuned(
     Raises ValueError for what cannot be exchanged or does not fit together.
     """
     config = fine_tuned.luke.config
-    rows = word_rows(read_words(tokenizer), words, config.vocab_size, tokenizer)
+    rows = word_rows(vocabulary_file(tokenizer), words, config.vocab_size)
     state = {f"luke.{key}": tensor for key, tensor in fine_tuned.luke.state_dict().items()}
     state = keys.to_transformers(state)
     vocabulary = {word: number for number, word in enumerate(rows)}
@@ -173,7 +172,7 @@ def export_fine_tuned(
         values = transformers_config(config, vocabulary) | fine_tuned.values()
         sizes = config.max_words, architecture.task
         write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)
-    write_aside(output / CONFIG, partial(write_json, values))
+    write_json(output / CONFIG, values)
     write_tensors(output / WEIGHTS, state)
 
 
@@ -189,14 +188,13 @@ def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequen
     return kept | {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
 
 
-def word_rows(
-    vocabulary: Mapping[str, int], markers: Mapping[str, int], size: int, source: Path
-) -> dict[str, int]:
+def word_rows(path: Path, markers: Mapping[str, int], size: int) -> dict[str, int]:
     """The words that are exported, in order, and the row of the model's table that each is given."""
+    vocabulary = read_vocabulary(path)
     ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
     if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
         raise ValueError(
-            f"{vocabulary_file(source)}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            f"{path}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
             "give the tokenizer that the model was fine-tuned with"
         )
     return {word: vocabulary[word] for word in ordered} | dict(markers)

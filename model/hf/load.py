@@ -32,13 +32,12 @@ def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{path}: no such file; give a folder with a model")
-    text = path.read_text(encoding="utf-8-sig")
-    if not with_heads and (values := read_fine_tuned(folder)):
-        anew = (
-            {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
-        )  # they start as the words
-        text = json.dumps(values["model"] | anew)
-    return LukeConfig.from_json(text, str(path))
+    values = read_json(path)
+    if not with_heads and read_fine_tuned(folder):
+        # Entities start as the words where it had none.
+        anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
+        values = values["model"] | anew
+    return LukeConfig.of_values(values, str(path))
 
 
 def read_fine_tuned(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
-from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside
+from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside, write_json
 from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -166,8 +166,7 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
         "recipe": replace(configuration, recipe=loader.recipe).table(),  # the resolved one
         "changes": configuration.changes(),
     }
-    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-    write_aside(output / PRETRAINING, lambda aside: aside.write_text(text, encoding="utf-8"))
+    write_json(output / PRETRAINING, record)
     save_model(output, training.module, ("run", digest(run)))
     shutil.rmtree(training.checkpoints.folder, ignore_errors=True)
 
