@@ -23,7 +23,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 12
+    VERSION = 13
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 
