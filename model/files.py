@@ -36,6 +36,12 @@ def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     aside.replace(path)
 
 
+def write_json(path: Path, value: object) -> None:
+    """Write a value as readable JSON."""
+    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], note: tuple[str, str] = ("format", "pt")
 ) -> None:

@@ -15,7 +15,7 @@ from workflows.run.file import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
-from workflows.stages.linking.evaluation import EvaluateLinking
+from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments

@@ -4,6 +4,7 @@ The commonest labels of the mentions' texts come from a file that is made beside
 stream, a row a sequence), so that a machine with nothing but the sequences can evaluate.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,27 +25,16 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Commonest:
-    """For each entity of each held-out sequence the commonest label of its text, and the commonest known one.
-
-    A label is an entity id, [UNK] for entities outside the vocabulary together, or -1 where there is none.
-    """
-
-    columns: tuple[pa.ChunkedArray, ...]  # of COLUMNS
-
-    def __getitem__(self, index: int) -> tuple[Integers, Integers]:
-        """Both labels of the entities of a sequence."""
-        labels, known = (column[index].values.to_numpy() for column in self.columns)
-        return labels, known
-
-
-@dataclass(frozen=True)
 class HeldOut:
-    """Held-out sequences, how often training annotates each entity, and the labels of the mention table."""
+    """Held-out sequences, how often training annotates each entity, and the labels of the mention table.
+
+    `commonest` are COLUMNS: for each entity of each sequence the commonest label of its text, and the commonest known
+    one. A label is an entity id, [UNK] for entities outside the vocabulary together, or -1 where there is none.
+    """
 
     corpus: Corpus
     training_counts: Integers  # (entity_vocab_size,)
-    commonest: Commonest | None
+    commonest: Sequence[pa.ChunkedArray]  # none without the table
 
     @classmethod
     def open(cls, folder: Path, commonest: Path | None = None, *, seen: Integers | None = None) -> "HeldOut":
@@ -53,7 +43,7 @@ class HeldOut:
         `seen` are the indices, rising, of the sequences that training takes (None: all).
         """
         corpus = Corpus(folder, HELD_OUT)
-        labels = read_commonest(commonest, corpus) if commonest else None
+        labels = read_commonest(commonest, corpus) if commonest else ()
         return cls(corpus, count_entities(Corpus(folder), seen), labels)
 
     def __len__(self) -> int:
@@ -77,9 +67,10 @@ class HeldOut:
 
     def commonest_of(self, index: int, entities: int) -> tuple[Integers, Integers]:
         """Both labels of the mention table for the entities of a sequence; -1 without the table."""
-        if self.commonest is None:
+        if not self.commonest:
             return np.full(entities, -1), np.full(entities, -1)
-        return self.commonest[index]
+        labels, known = (column[index].values.to_numpy() for column in self.commonest)
+        return labels, known
 
     @cached_property
     def titled(self) -> dict[bytes, int]:
@@ -113,8 +104,8 @@ class HeldOut:
         ) else -1
 
 
-def read_commonest(path: Path, corpus: Corpus) -> Commonest:
-    """Open the file of commonest labels; ValueError unless it was made of these very sequences."""
+def read_commonest(path: Path, corpus: Corpus) -> list[pa.ChunkedArray]:
+    """The COLUMNS of the file of commonest labels; ValueError unless it was made of these very sequences."""
     remedy = "make it of these sequences"
     table = open_table(path, COLUMNS, remedy)
     if not table.num_rows and len(corpus):
@@ -124,9 +115,9 @@ def read_commonest(path: Path, corpus: Corpus) -> Commonest:
         raise ValueError(
             f"{path}: made of sequences {origin!r}, but {corpus.folder} holds {corpus.fingerprint!r}; {remedy}"
         )
-    columns = tuple(table.column(name) for name in COLUMNS)
+    columns = [table.column(name) for name in COLUMNS]
     wanted = list_lengths(corpus.table.column("entity_ids"))
     for name, column in zip(COLUMNS, columns, strict=True):
         if not np.array_equal(list_lengths(column), wanted):
             raise ValueError(f"{path}: {name} is not parallel to the sequences' entity_ids; {remedy}")
-    return Commonest(columns)
+    return columns

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.hf.keys import UntiedError
+from model.hf.keys import UntiedError, below
 from model.hf.load import has_entities, load_encoder, load_strictly, read_model, read_transformers
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig
@@ -80,16 +80,9 @@ def our_outputs(
 ) -> dict[str, Tensor]:
     """The outputs of this project's model by name."""
     module = LukeForPretraining(config).eval()
-    encoder = {key: tensor for key, tensor in weights.items() if key.startswith("luke.")}
-    load_encoder(
-        module.luke,
-        {key.removeprefix("luke."): tensor for key, tensor in encoder.items()},
-        source=source,
-        entities_required=has_entities(weights),
-    )
+    load_encoder(module.luke, weights, source=source, entities_required=has_entities(weights))
     for name, head in (("word_head.", module.word_head), ("entity_head.", module.entity_head)):
-        found = {key.removeprefix(name): tensor for key, tensor in weights.items() if key.startswith(name)}
-        if found:
+        if found := below(weights, name):
             load_strictly(head, found, source=source, optional=set())
     with torch.inference_mode():
         words, entities = module.luke(batch)

@@ -1,6 +1,5 @@
 """Writes a pretrained model as a folder that transformers' LukeForMaskedLM and its tokenizer load as it is."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -11,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.files import CONFIG, PRETRAINING, WEIGHTS, write_aside, write_tensors
+from model.files import CONFIG, PRETRAINING, WEIGHTS, write_aside, write_json, write_tensors
 from model.hf.card import model_card, read_training
 from model.hf.keys import COPIES, ENCODER_KEYS, to_transformers
 from model.hf.load import check_fit, is_entity_aware_query, missing_queries, read_model
-from model.hf.tokenizers import MARKERS, is_bert, numbered_lines, vocabulary_file, write_json, write_tokenizer
+from model.hf.tokenizers import MARKERS, is_bert, read_vocabulary, vocabulary_file, write_tokenizer
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -50,8 +49,8 @@ def export(
     """
     config, weights = read_pretrained(source)
     wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS
-    words = read_vocabulary(vocabulary_file(tokenizer), config.vocab_size, wanted)
-    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
+    words = checked_vocabulary(vocabulary_file(tokenizer), config.vocab_size, wanted)
+    entities = checked_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
     if tuple(entities)[:SPECIAL_ENTITIES] != SPECIAL_TITLES:
         raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
     if not is_bert(tokenizer) and not (tokenizer / "merges.txt").is_file():
@@ -70,7 +69,7 @@ def export(
         write_aside(output / QIDS, partial(shutil.copyfile, qids))
     if (source / PRETRAINING).is_file():
         write_aside(output / PRETRAINING, partial(shutil.copyfile, source / PRETRAINING))
-    write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
+    write_json(output / CONFIG, transformers_config(exported, words))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
     figures = {**read_training(source), **(figures or {})}
@@ -182,22 +181,16 @@ def pooler(config: LukeConfig) -> dict[str, Tensor]:
     }
 
 
-def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
-    """A vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
+def checked_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
+    """The vocabulary in a file, with ids 0 .. size - 1 and the entries wanted, or a ValueError.
 
-    The file is JSON, or the lines of vocab.txt. A second mask behind the entities, which transformers wants to see
-    there, is none of the model's.
+    A second mask behind the entities, which transformers wants to see there, is none of the model's.
     """
     remedy = "give the vocabulary that the model was pretrained with"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; {remedy}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        vocabulary = numbered_lines(text) if path.suffix == ".txt" else json.loads(text)
+        vocabulary = read_vocabulary(path)
     except ValueError as error:
-        raise ValueError(f"{path}: cannot be read ({error}); {remedy}") from error
-    if not isinstance(vocabulary, dict):
-        raise ValueError(f"{path}: {type(vocabulary).__name__} found, a JSON object wanted; {remedy}")
+        raise ValueError(f"{error}; {remedy}") from error
     if vocabulary.get(SECOND_MASK) == size:
         del vocabulary[SECOND_MASK]
     numbers = [number for number in vocabulary.values() if isinstance(number, int)]

@@ -4,18 +4,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
+from model.files import CONFIG, WEIGHTS, read_weights, write_json, write_tensors
 from model.hf import keys
 from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
-from model.hf.tokenizers import read_words, vocabulary_file, write_json, write_tokenizer
+from model.hf.tokenizers import read_vocabulary, vocabulary_file, write_tokenizer
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.encoder import LukeModel
 
@@ -92,12 +91,7 @@ def load_fine_tuned(path: str) -> FineTuned:
     weights = read_weights(folder)
     luke = LukeModel(config)
     encoder = keys.from_transformers(weights, path, with_heads=False)
-    load_encoder(
-        luke,
-        {key.removeprefix("luke."): tensor for key, tensor in encoder.items()},
-        source=path,
-        entities_required=True,
-    )
+    load_encoder(luke, encoder, source=path, entities_required=True)
     labels = label_names(values, path)
     head = read_head(weights, ARCHITECTURES[name], config.hidden_size, len(labels), path)
     return FineTuned(name, luke.eval(), head, labels, read_temperature(values, path))
@@ -152,7 +146,7 @@ def export_fine_tuned(
     Raises ValueError for what cannot be exchanged or does not fit together.
     """
     config = fine_tuned.luke.config
-    rows = word_rows(read_words(tokenizer), words, config.vocab_size, tokenizer)
+    rows = word_rows(vocabulary_file(tokenizer), words, config.vocab_size)
     state = {f"luke.{key}": tensor for key, tensor in fine_tuned.luke.state_dict().items()}
     state = keys.to_transformers(state)
     vocabulary = {word: number for number, word in enumerate(rows)}
@@ -178,7 +172,7 @@ def export_fine_tuned(
         values = transformers_config(config, vocabulary) | fine_tuned.values()
         sizes = config.max_words, architecture.task
         write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)
-    write_aside(output / CONFIG, partial(write_json, values))
+    write_json(output / CONFIG, values)
     write_tensors(output / WEIGHTS, state)
 
 
@@ -189,19 +183,18 @@ def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequen
     kept[table] = kept[table][torch.tensor(rows, device=kept[table].device)]
     config = fine_tuned.luke.config
     if fine_tuned.architecture == "Model":
-        return kept | {key.removeprefix("luke."): tensor for key, tensor in pooler(config).items()}
+        return kept | keys.below(pooler(config), "luke.")
     kept = {f"{config.word_encoder}.{key}": tensor for key, tensor in kept.items()}
     return kept | {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
 
 
-def word_rows(
-    vocabulary: Mapping[str, int], markers: Mapping[str, int], size: int, source: Path
-) -> dict[str, int]:
+def word_rows(path: Path, markers: Mapping[str, int], size: int) -> dict[str, int]:
     """The words that are exported, in order, and the row of the model's table that each is given."""
+    vocabulary = read_vocabulary(path)
     ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
     if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
         raise ValueError(
-            f"{vocabulary_file(source)}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            f"{path}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
             "give the tokenizer that the model was fine-tuned with"
         )
     return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -90,6 +90,11 @@ def from_transformers(state: Mapping[str, Tensor], source: str, *, with_heads: b
     return renamed
 
 
+def below(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, by their names without it."""
+    return {key.removeprefix(prefix): each for key, each in state.items() if key.startswith(prefix)}
+
+
 def luke_key(key: str, has_prefix: bool) -> str:
     """The key as LukeForMaskedLM (or BERT's head) has it; an encoder that stands alone has no prefix."""
     key = OLD_NORM.sub(lambda match: "weight" if match.group() == "gamma" else "bias", key)

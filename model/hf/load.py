@@ -32,13 +32,12 @@ def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{path}: no such file; give a folder with a model")
-    text = path.read_text(encoding="utf-8-sig")
-    if not with_heads and (values := read_fine_tuned(folder)):
-        anew = (
-            {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
-        )  # they start as the words
-        text = json.dumps(values["model"] | anew)
-    return LukeConfig.from_json(text, str(path))
+    values = read_json(path)
+    if not with_heads and read_fine_tuned(folder):
+        # Entities start as the words where it had none.
+        anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
+        values = values["model"] | anew
+    return LukeConfig.of_values(values, str(path))
 
 
 def read_fine_tuned(folder: Path) -> dict[str, Any]:
@@ -64,11 +63,8 @@ def load_luke(
         config = replace(config, entity_emb_size=config.hidden_size)
     if dropout is not None:
         config = replace(config, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
-    encoder = {
-        key.removeprefix("luke."): tensor for key, tensor in weights.items() if key.startswith("luke.")
-    }
     module = LukeModel(replace(config, use_entity_aware_attention=use_entity_aware_attention))
-    load_encoder(module, encoder, source=path, entities_required=has_entities(weights))
+    load_encoder(module, weights, source=path, entities_required=has_entities(weights))
     if not has_entities(weights):
         start_entities_as_words(module, mask_word, path)
     return module.eval()
@@ -82,8 +78,8 @@ def has_entities(weights: Mapping[str, Tensor]) -> bool:
 def load_encoder(
     module: LukeModel, weights: Mapping[str, Tensor], *, source: str, entities_required: bool
 ) -> None:
-    """Load encoder weights (our names, no prefix); only queries and the entity side may be absent."""
-    wanted = set(module.state_dict())
+    """Load an encoder's weights (our names), of a whole model's; only queries and the entity side may be absent."""
+    weights, wanted = keys.below(weights, "luke."), set(module.state_dict())
     queries = {key for key in wanted | set(weights) if is_entity_aware_query(key)}
     optional = set() if entities_required else {key for key in wanted if key.startswith("entity_embeddings.")}
     left_out = (queries & set(weights)) - wanted

@@ -1,13 +1,12 @@
 """Tokenizers as transformers' LukeTokenizer and BertTokenizer load them, with the entity vocabulary."""
 
-import json
 import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model.files import read_json, write_aside
+from model.files import read_json, write_aside, write_json
 
 THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 MARKERS = {"<ent>": "@", "<ent2>": "#"}
@@ -43,7 +42,7 @@ def write_tokenizer(
     """
     config: dict[str, Any]
     if entities is not None:
-        write_aside(output / THEIR_ENTITY_VOCABULARY, partial(write_json, entities))
+        write_json(output / THEIR_ENTITY_VOCABULARY, entities)
     if entities is None or is_bert(source):
         roberta = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK}
         config = read_json(source / THEIR_TOKENIZER) | BERT if is_bert(source) else roberta
@@ -60,7 +59,7 @@ def write_tokenizer(
         config |= {"task": task} if task else {}
         config |= {"add_prefix_space": True} if blank_first else {}
     write_words(output, words, source)
-    write_aside(output / THEIR_TOKENIZER, partial(write_json, config))
+    write_json(output / THEIR_TOKENIZER, config)
 
 
 def is_bert(tokenizer: Path) -> bool:
@@ -73,18 +72,17 @@ def vocabulary_file(tokenizer: Path) -> Path:
     return tokenizer / ("vocab.txt" if is_bert(tokenizer) else "vocab.json")
 
 
-def read_words(tokenizer: Path) -> dict[str, int]:
-    """Word -> id, from vocab.json or vocab.txt."""
-    if not is_bert(tokenizer):
-        return read_json(tokenizer / "vocab.json")
-    if not (tokenizer / "vocab.txt").is_file():
-        raise ValueError(f"{tokenizer}: found neither vocab.json nor vocab.txt")
-    return numbered_lines((tokenizer / "vocab.txt").read_text(encoding="utf-8"))
-
-
-def numbered_lines(text: str) -> dict[str, int]:
-    """The lines of vocab.txt with their numbers."""
-    return {token: number for number, token in enumerate(text.removesuffix("\n").split("\n"))}
+def read_vocabulary(path: Path) -> dict[str, Any]:
+    """The vocabulary {entry: id} in a file: a JSON object, or vocab.txt's lines with their numbers."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    if path.suffix != ".txt":
+        return read_json(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 ({error})") from error
+    return {token: number for number, token in enumerate(lines)}
 
 
 def write_words(output: Path, words: Mapping[str, int], source: Path) -> None:
@@ -93,10 +91,5 @@ def write_words(output: Path, words: Mapping[str, int], source: Path) -> None:
         text = "".join(f"{word}\n" for word in words)
         write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
     else:
-        write_aside(output / "vocab.json", partial(write_json, words))
+        write_json(output / "vocab.json", words)
         write_aside(output / "merges.txt", partial(shutil.copyfile, source / "merges.txt"))
-
-
-def write_json(value: object, path: Path) -> None:
-    """Write a value as readable JSON."""
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -46,9 +46,8 @@ class Rows:
         return FOR_ENTITIES if of_entities and self.projected.shape[1] > FOR_ENTITIES else FOR_WORDS
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """The places of the sequences of queries and of keys."""
+class Place(NamedTuple):
+    """The places of the sequences of queries and of keys, in the order of the kernel's arguments."""
 
     query_offsets: Tensor
     key_offsets: Tensor
@@ -67,7 +66,7 @@ class Flash:
     ) -> tuple[Tensor, Tensor, Any]:
         """Attended values, the log-sum-exp of scores (heads, tokens), and the state of dropout."""
         attended, total, state, unused, _ = torch.ops.aten._flash_attention_forward(
-            query, key, value, *_arguments(place), dropout, False, False
+            query, key, value, *place, dropout, False, False
         )
         return attended, total, (state, unused)
 
@@ -83,12 +82,8 @@ class Flash:
         """Gradients of query, key and value; `whole` are attended values and log-sum-exp over all keys."""
         with _as_deterministic_as_asked():
             return torch.ops.aten._flash_attention_backward(
-                gradient, *tokens, *whole, *_arguments(place), dropout, False, *drawn
+                gradient, *tokens, *whole, *place, dropout, False, *drawn
             )
-
-
-def _arguments(place: Place) -> tuple[Tensor, Tensor, int, int]:
-    return place.query_offsets, place.key_offsets, place.longest_query, place.longest_key
 
 
 @contextmanager

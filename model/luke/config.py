@@ -98,17 +98,11 @@ class LukeConfig:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, source: str = "config.json") -> "LukeConfig":
-        """The configuration that `to_json` wrote; ValueError for unknown or missing keys.
+    def of_values(cls, values: Mapping[str, Any], source: str = "config.json") -> "LukeConfig":
+        """The configuration of the values that `to_json` writes; ValueError for unknown or missing keys.
 
         Only `word_encoder`, which older files lack, may be missing: they are RoBERTa's.
         """
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{source}: not JSON ({error}); it was not written by this project") from error
-        if not isinstance(values, dict):
-            raise ValueError(f"{source}: {type(values).__name__} found, a JSON object wanted")
         if {"task", "model"} <= values.keys():
             raise ValueError(
                 f"{source}: the model was fine-tuned for {values['task']}; give the pretrained one that it was made of"

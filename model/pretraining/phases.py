@@ -1,9 +1,7 @@
 """One pretraining run over the phases of a recipe: what happens at every step, and what is written when."""
 
 import logging
-import time
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -16,17 +14,15 @@ from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.recipes import Phase, Recipe
 from model.pretraining.throughput import Meter, progress_text, work_of
-from model.training.checkpoints import Checkpoint, save_checkpoint
+from model.training.checkpoints import Checkpoint, Checkpoints
 from model.training.devices import Peaks, describe_device, peak_memory
 from model.training.loop import NotFiniteError, fit
 from model.training.metrics_log import Line, Record, StepMeans
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.precision import autocast
 from model.training.ranks import Ranks
-from model.training.signals import Stopped, StopRequest
 
 logger = logging.getLogger(__name__)
-CHECKPOINTS = "checkpoints"
 GPU_WORKERS = 2  # of a loader
 # The authors' code spared what is called LayerNorm.weight. RoBERTa's word head, unlike BERT's, has a layer_norm.weight.
 DECAYED_IN_PAPER = ("word_head.norm.weight",)
@@ -59,15 +55,13 @@ class PhaseTraining:
     module: LukeForPretraining
     new: frozenset[str]
     loader: Loader
-    output: Path
-    run: dict[str, Any]
+    checkpoints: Checkpoints
     ranks: Ranks
     execution: Execution
     progress: bool
     held_out: HeldOut
     record: Record | None  # of several processes the first alone has one
     evaluate_every: int | None
-    stop: StopRequest = field(default_factory=StopRequest)
 
     def __post_init__(self) -> None:
         recipe, every = self.loader.recipe, self.evaluate_every
@@ -82,7 +76,7 @@ class PhaseTraining:
         recipe = self.loader.recipe
         prepare(self.module, recipe, self.ranks.device)
         shares = {WORD_LOSS: recipe.masked_word_share, ENTITY_LOSS: recipe.masked_entity_share}
-        names = tuple(name for name in shares if shares[name] and (name == WORD_LOSS or self.run["entities"]))
+        names = tuple(name for name in shares if shares[name] and (name == WORD_LOSS or self.loader.entities))
         self.means = StepMeans(names, self.ranks)
         if checkpoint:
             self.means.restore(checkpoint.figures)
@@ -104,7 +98,6 @@ class PhaseTraining:
         device = self.ranks.device
         workers = self.execution.workers_on(device)
         steps = self.loader.stream(first, end, workers, pinned=device.type == "cuda")
-        self.saved_at = time.monotonic()
         meter = self.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
         with self.bar(number, first) as bar:
@@ -129,7 +122,7 @@ class PhaseTraining:
                     ),
                     steps=end,
                     first_step=first,
-                    seed=self.run["seed"],
+                    seed=self.loader.seed,
                     on_step=on_step,
                     ranks=self.ranks,
                 )
@@ -189,14 +182,9 @@ class PhaseTraining:
         if self.schedule.is_due(done):
             self.evaluate(done)
         self.finished = self.means.state()
-        is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
-        minutes = (time.monotonic() - self.saved_at) / 60
-        is_late = 0 < self.execution.checkpoint_minutes <= minutes
-        if is_stopped or is_late or done % recipe.checkpoint_every == 0 or done == end:
+        if self.checkpoints.is_time() or done % recipe.checkpoint_every == 0 or done == end:
             with self.meter.aside("checkpoint"):
-                self.save_checkpoint(done, optimizer)
-        if is_stopped:
-            raise Stopped(self.output, done)
+                self.checkpoints.save(done, self.module, optimizer, self.finished)
 
     def record_machine(self, step: int) -> None:
         """Record where the run goes on, and on what."""
@@ -227,33 +215,17 @@ class PhaseTraining:
             if self.record:
                 self.record.evaluation({"step": step} | figures)
 
-    def save_checkpoint(self, step: int, optimizer: torch.optim.Optimizer) -> None:
-        """Make what is needed to go on after `step` finished steps visible at once; one process does."""
-        if self.ranks.is_first:
-            save_checkpoint(
-                self.output / CHECKPOINTS,
-                step=step,
-                module=self.module,
-                optimizer=optimizer,
-                run=self.run,
-                figures=self.finished,
-                ranks=self.ranks.count,
-                device=self.ranks.device,
-                computing=self.loader.recipe.computing(),
-            )
-        self.saved_at = time.monotonic()
-
     def failure_text(self, error: NotFiniteError, optimizer: torch.optim.Optimizer) -> str:
         """Save the state before the step that failed, and return the error's text with its sequences."""
-        self.save_checkpoint(error.step, optimizer)
+        self.checkpoints.save(error.step, self.module, optimizer, self.finished)
         indices = ", ".join(f"{index}" for _, index in self.loader.indices(error.step))
-        return f"{error}; its sequences are {indices}; the state before it is in {self.output / CHECKPOINTS}"
+        return f"{error}; its sequences are {indices}; the state before it is in {self.checkpoints.folder}"
 
     def make_optimizer(self, phase: Phase) -> torch.optim.Optimizer:
         """AdamW over what the phase trains; the rest is frozen."""
         for name, parameter in self.module.named_parameters():
             parameter.requires_grad_(phase.trainable == "all" or name in self.new)
-        recipe, is_paper = self.loader.recipe, self.run["profile"] == "paper"
+        recipe, is_paper = self.loader.recipe, self.checkpoints.run["profile"] == "paper"
         is_roberta = self.module.config.word_encoder == "roberta"
         return make_optimizer(
             parameter_groups(

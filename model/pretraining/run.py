@@ -19,21 +19,21 @@ from safetensors import SafetensorError, safe_open
 
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
-from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside
+from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside, write_json
 from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining import VERSION
 from model.pretraining.evaluation import sample_predictions
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, Execution, PhaseTraining
+from model.pretraining.phases import Execution, PhaseTraining
 from model.pretraining.recipes import RANDOM, SCRATCH, Configuration, Recipe, values_text
 from model.pretraining.start import begin_with_words, build_model
-from model.training.checkpoints import Checkpoint, digest, hold, latest_checkpoint, remove_leftover
+from model.training.checkpoints import CHECKPOINTS, Checkpoint, Checkpoints, digest, hold, remove_leftover
 from model.training.devices import gpu_memory, has_bf16, resolve_device
 from model.training.loop import check_seed
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
-from model.training.ranks import Ranks, join
+from model.training.ranks import join
 from model.training.signals import on_sigterm
 
 logger = logging.getLogger(__name__)
@@ -85,14 +85,15 @@ def pretrain(
         if loader.left_out and ranks.is_first:
             message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
-        with hold(output / CHECKPOINTS) if ranks.is_first else nullcontext():
-            checkpoint = start_or_resume(module, corpus, output, run, ranks, recipe)
+        checkpoints = Checkpoints(output, run, execution.checkpoint_minutes, ranks, recipe.computing())
+        with hold(checkpoints.folder) if ranks.is_first else nullcontext():
+            checkpoint = start_or_resume(module, corpus, checkpoints, recipe)
             record = Record(output, checkpoint.step if checkpoint else 0, tracker) if ranks.is_first else None
             with closing(record) if record else nullcontext():
                 held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
                 settings = (ranks, execution, progress, held_out, record, evaluate_every)
-                training = PhaseTraining(module, new, loader, output, run, *settings)
-                with on_sigterm() as training.stop:
+                training = PhaseTraining(module, new, loader, checkpoints, *settings)
+                with on_sigterm() as checkpoints.stop:
                     training.train(checkpoint)
             if ranks.is_first:
                 write_result(training, configuration, base_name)
@@ -142,7 +143,7 @@ def log_differences(configuration: Configuration) -> None:
 
 def write_result(training: PhaseTraining, configuration: Configuration, base_name: str) -> None:
     """Write the model's answers, how it was trained, and last its weights, with which the run is done."""
-    output, loader = training.output, training.loader
+    output, run, loader = training.checkpoints.output, training.checkpoints.run, training.loader
     with training.autocast():
         answers = sample_predictions(training.module, training.held_out)
     (output / ANSWERS).unlink(missing_ok=True)
@@ -156,8 +157,8 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
         "base_model": os.path.basename(os.path.normpath(name)) if is_folder else name,
         "base_model_is_folder": is_folder,
         "entities": configuration.entities,
-        "profile": training.run["profile"],
-        "seed": training.run["seed"],
+        "profile": run["profile"],
+        "seed": run["seed"],
         # Whether it was trained, here or in the base model.
         "word_head": loader.recipe.masked_word_share > 0 or "word_head.bias" not in training.new,
         "left_out": loader.left_out,
@@ -165,26 +166,17 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
         "recipe": replace(configuration, recipe=loader.recipe).table(),  # the resolved one
         "changes": configuration.changes(),
     }
-    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-    write_aside(output / PRETRAINING, lambda aside: aside.write_text(text, encoding="utf-8"))
-    save_model(output, training.module, ("run", digest(training.run)))
-    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+    write_json(output / PRETRAINING, record)
+    save_model(output, training.module, ("run", digest(run)))
+    shutil.rmtree(training.checkpoints.folder, ignore_errors=True)
 
 
 def start_or_resume(
-    module: LukeForPretraining,
-    corpus: Corpus,
-    output: Path,
-    run: Mapping[str, Any],
-    ranks: Ranks,
-    recipe: Recipe,
+    module: LukeForPretraining, corpus: Corpus, checkpoints: Checkpoints, recipe: Recipe
 ) -> Checkpoint | None:
     """Gives every process the model from which the run goes on: that of its last checkpoint, or the first one."""
-    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device, recipe.computing())
-    if checkpoint:
-        logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
-        checkpoint.restore_model(module)
-    elif ranks.is_first and recipe.entity_start != RANDOM:  # the others get its weights
+    ranks, checkpoint = checkpoints.ranks, checkpoints.restore(module)
+    if checkpoint is None and ranks.is_first and recipe.entity_start != RANDOM:  # the others get its weights
         begin_with_words(module, corpus)
     ranks.wait()  # all have looked at the checkpoints that the first one may now remove
     module.to(ranks.device)

@@ -2,7 +2,7 @@
 
 optimizer            AdamW, groups, schedule
 loop                 training loop: gradient accumulation, update, non-finite losses
-checkpoints          checkpoints: written, found and loaded
+checkpoints          checkpoints: when one is due, written, found and loaded
 ranks                several processes
 metrics_log          training log
 devices, peaks.toml  devices, what they have, and how fast they are at most

@@ -14,8 +14,9 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from model.files import Configured, read_tensors, save_model, write_aside, write_tensors
+from model.training.ranks import ALONE, Ranks
+from model.training.signals import Stopped, StopRequest
 
 logger = logging.getLogger(__name__)
-MODEL, OPTIMIZER, STATE, LOCK = "model.safetensors", "optimizer.safetensors", "state.json", ".lock"
+CHECKPOINTS = "checkpoints"  # of a run, in its folder
+MODEL, OPTIMIZER, STATE, LOCK = "model.safetensors", "optimizer", "state.json", ".lock"
 PREFIX, PARTIAL, REMOVED = "step-", ".partial-", ".removed-"
 KEPT = 2
 NOTHING: Mapping[str, Mapping[str, Tensor]] = {}
@@ -41,10 +45,6 @@ class Checkpoint:
     step: int
     figures: Mapping[str, Any]
 
-    def restore_model(self, module: nn.Module) -> None:
-        """Load the weights into a module of the same configuration."""
-        module.load_state_dict(read_tensors(self.folder / MODEL))
-
     def tensors(self, name: str) -> dict[str, Tensor]:
         """Other tensors of that name."""
         return read_tensors(self.folder / f"{name}.safetensors")
@@ -52,7 +52,7 @@ class Checkpoint:
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Load the optimiser's state; its parameter groups are the caller's."""
         state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in read_tensors(self.folder / OPTIMIZER).items():
+        for key, tensor in self.tensors(OPTIMIZER).items():
             number, name = key.split(".", 1)
             state.setdefault(int(number), {})[name] = tensor
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
@@ -87,45 +87,101 @@ def remove_leftover(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def save_checkpoint(
-    folder: Path,
-    *,
-    step: int,
-    module: Configured,
-    optimizer: torch.optim.Optimizer,
-    run: Mapping[str, Any],
-    figures: Mapping[str, Any],
-    tensors: Mapping[str, Mapping[str, Tensor]] = NOTHING,
-    ranks: int = 1,
-    device: str | torch.device = "cpu",
-    computing: Mapping[str, Any] = NOTHING,
-    kept: int = KEPT,
-) -> None:
-    """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept` whole ones.
+@dataclass
+class Checkpoints:
+    """The checkpoints of one run in its folder `output`, of which all processes have the same.
 
-    `tensors` are what else the run goes on with, by name; `computing` is what a warning names where it differs.
-    The checkpoint becomes visible by one rename, so an interruption leaves the earlier ones as they were; so does a
-    full disk, which is an OSError. What an interruption has left half-written or half-removed goes before.
+    `run` is what they are recognised by, and `computing` what a warning names where it differs. One is also written
+    when so many `minutes` have passed (0: never) since the last one, and at SIGTERM, which `stop` notes.
     """
+
+    output: Path
+    run: Mapping[str, Any]
+    minutes: float = 0.0
+    ranks: Ranks = ALONE
+    computing: Mapping[str, Any] = field(default_factory=dict)
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def __post_init__(self) -> None:
+        self.folder = self.output / CHECKPOINTS
+        self.environment = {**environment(self.ranks), **self.computing}
+        self.saved_at, self.is_stopped = time.monotonic(), False
+
+    def restore(self, module: nn.Module) -> Checkpoint | None:
+        """The last complete checkpoint, or None; its weights are in `module` then, which has its configuration.
+
+        One that was made in another environment is taken, with a warning that names what differs.
+
+        Raises:
+            ValueError: it is another run's.
+        """
+        for path in checkpoint_folders(self.folder):
+            state = read_state(path)
+            if state is None:
+                logger.warning("%s: incomplete, the checkpoint before it is used", path)
+                continue
+            refuse_other_run(path, state["run"], self.run)
+            before = state["environment"]
+            if changes := [
+                f"{name} {before.get(name)!r}, now {value!r}"
+                for name, value in self.environment.items()
+                if before.get(name) != value
+            ]:
+                logger.warning(
+                    "%s: made with %s; the bits may differ from those of an unbroken run",
+                    path,
+                    "; ".join(changes),
+                )
+            logger.info("%s: resumed after step %d", path, state["step"])
+            module.load_state_dict(read_tensors(path / MODEL))
+            return Checkpoint(path, state["step"], state["figures"])
+        return None
+
+    def is_time(self) -> bool:
+        """Return whether one is due by the clock, or because SIGTERM came to any of the processes, which all ask."""
+        self.is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
+        return self.is_stopped or 0 < self.minutes <= (time.monotonic() - self.saved_at) / 60
+
+    def save(
+        self,
+        step: int,
+        module: Configured,
+        optimizer: torch.optim.Optimizer,
+        figures: Mapping[str, Any],
+        tensors: Mapping[str, Mapping[str, Tensor]] = NOTHING,
+    ) -> None:
+        """Add a checkpoint after `step` finished steps, then drop all but the last whole ones; one process does.
+
+        `tensors` are what else the run goes on with, by name. The checkpoint becomes visible by one rename, so an
+        interruption leaves the earlier ones as they were; so does a full disk, which is an OSError.
+
+        Raises:
+            Stopped: SIGTERM had come when `is_time` was asked.
+        """
+        if self.ranks.is_first:
+            state = {"step": step, "run": self.run, "figures": figures, "environment": self.environment}
+            write(self.folder, state, module, {OPTIMIZER: optimizer_tensors(optimizer), **tensors})
+        self.saved_at = time.monotonic()
+        if self.is_stopped:
+            raise Stopped(self.output, step)
+
+
+def write(
+    folder: Path, state: Mapping[str, Any], module: Configured, tensors: Mapping[str, Mapping[str, Tensor]]
+) -> None:
+    """Write a checkpoint; what an interruption has left half-written or half-removed goes before."""
     for name in (PARTIAL, REMOVED):  # of an interruption
         for path in folder.glob(f"{name}*"):
             shutil.rmtree(path, ignore_errors=True)
+    step = state["step"]
     aside = folder / f"{PARTIAL}{step:08d}"
     aside.mkdir(parents=True)
     try:
         save_model(aside, module)
-        write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
         for name, others in tensors.items():
             write_tensors(aside / f"{name}.safetensors", others)
         sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
-        state = {
-            "step": step,
-            "run": run,
-            "figures": figures,
-            "environment": {**environment(ranks, device), **computing},
-            "files": sizes,
-        }
-        text = json.dumps(state, indent=1)
+        text = json.dumps({**state, "files": sizes}, indent=1)
         write_aside(aside / STATE, lambda path: path.write_text(text, encoding="utf-8"))
         target = folder / f"{PREFIX}{step:08d}"
         discard(target)
@@ -139,16 +195,16 @@ def save_checkpoint(
         raise OSError(
             f"{folder}: the checkpoint after step {step} cannot be written ({error}); {remedy}"
         ) from error
-    prune(folder, target, kept)
+    prune(folder, target)
 
 
-def prune(folder: Path, newest: Path, kept: int) -> None:
-    """Remove all checkpoints but `newest` and the last whole ones before it, `kept` in all.
+def prune(folder: Path, newest: Path) -> None:
+    """Remove all checkpoints but `newest` and the last whole ones before it, KEPT in all.
 
-    One with a later step is another run's, or damaged: `latest_checkpoint` would have gone on from it.
+    One with a later step is another run's, or damaged: `restore` would have gone on from it.
     """
     earlier = [path for path in checkpoint_folders(folder) if path.name < newest.name and read_state(path)]
-    for path in set(checkpoint_folders(folder)) - {newest, *earlier[: kept - 1]}:
+    for path in set(checkpoint_folders(folder)) - {newest, *earlier[: KEPT - 1]}:
         discard(path)
 
 
@@ -156,38 +212,6 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's state as tensors named by parameter number and part."""
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": tensor for number, parts in state.items() for name, tensor in parts.items()}
-
-
-def latest_checkpoint(
-    folder: Path,
-    run: Mapping[str, Any],
-    ranks: int = 1,
-    device: str | torch.device = "cpu",
-    computing: Mapping[str, Any] = NOTHING,
-) -> Checkpoint | None:
-    """The last complete checkpoint, or None; ValueError, with both values, when it is another run's.
-
-    One that was made in another environment is taken, with a warning that names what differs.
-    """
-    for path in checkpoint_folders(folder):
-        state = read_state(path)
-        if state is None:
-            logger.warning("%s: incomplete, the checkpoint before it is used", path)
-            continue
-        refuse_other_run(path, state["run"], run)
-        before, now = state["environment"], {**environment(ranks, device), **computing}
-        if changes := [
-            f"{name} {before.get(name)!r}, now {value!r}"
-            for name, value in now.items()
-            if before.get(name) != value
-        ]:
-            logger.warning(
-                "%s: made with %s; the bits may differ from those of an unbroken run",
-                path,
-                "; ".join(changes),
-            )
-        return Checkpoint(path, state["step"], state["figures"])
-    return None
 
 
 def digest(run: Mapping[str, Any]) -> str:
@@ -232,11 +256,11 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
+def environment(ranks: Ranks) -> dict[str, Any]:
     """The machine and versions, on which the last bit of a result may depend besides the run's own values."""
-    kind = torch.device(device)
+    device = ranks.device
     return {
-        "processes": ranks,
+        "processes": ranks.count,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": torch.get_num_threads(),
@@ -244,7 +268,7 @@ def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
         "processor": processor(),
         # Kernels are chosen by it: those of two machines add up in another order.
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "device": torch.cuda.get_device_name(kind) if kind.type == "cuda" else kind.type,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
     }
 
 

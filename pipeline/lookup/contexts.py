@@ -31,6 +31,8 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+WordVector = tuple[NDArray[np.int32], Floats]
+"""Numbers of words, rising, and the weight of each."""
 
 
 # The words of texts
@@ -50,6 +52,12 @@ def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
     """
     weights: Floats = (1 + np.log(counts)) * (1 + np.log((1 + total) / (1 + paragraphs)))
     return weights
+
+
+def cosine(one: WordVector, other: WordVector) -> float:
+    """Return the cosine of two vectors of the length 1."""
+    _, *places = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+    return float(one[1][places[0]] @ other[1][places[1]])
 
 
 # The finished table
@@ -143,7 +151,7 @@ class ContextTable:
         return coherence(vectors, places, [np.array(some, np.float64) for some in weights], of_mention)
 
     def _cosines(self, text: str, rows: Integers) -> Floats:
-        numbers, weights = self._vector(text if len(rows) else "")
+        numbers, weights = self.vector(text if len(rows) else "")
         if not len(numbers):
             return np.zeros(len(rows))
         batches = np.searchsorted(self._bounds, rows, side="right") - 1
@@ -158,7 +166,7 @@ class ContextTable:
         products = their_weights[is_shared] * weights[places[is_shared]]
         return np.bincount(owners[is_shared], products, len(rows)).astype(np.float64, copy=False)
 
-    def _vector(self, text: str) -> tuple[NDArray[np.int32], Floats]:
+    def vector(self, text: str) -> WordVector:
         """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""
         number = self._words.number
         counts = {

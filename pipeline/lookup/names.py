@@ -39,6 +39,7 @@ _LINE_END = re.compile(r"\r\n|[\n\v\f\r\x85\u2028\u2029]")
 # With its marks; of Korean, which Unicode has in parts, a syllable.
 _LETTER = regex.compile(r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|\P{M}?\p{M}+|\P{M}")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _LONGEST_ACRONYM = 8
 FORMS: dict[str, dict[str, Any]] = read_table("forms")  # of names, by language
 
@@ -57,6 +58,8 @@ def tokens(text: str) -> Iterator[Any]:
 
 def words_of(text: str) -> list[str]:
     """The words of a text, without signs."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
     return [each.group() for each in tokens(text) if each.group()[0].isalnum()]
 
 

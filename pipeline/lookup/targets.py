@@ -96,8 +96,8 @@ class Targets:
 
     @cached_property
     def _words(self) -> NDArray[np.uint32]:
-        found: NDArray[np.uint32] = np.load(storage.join(self._folder, WORDS), mmap_mode="r")
-        return found
+        found = np.load(storage.join(self._folder, WORDS), mmap_mode="r")
+        return np.asarray(found)  # parts of numpy's own class of mapped arrays are slow to make
 
     def _rows_with(self, word: str) -> NDArray[np.uint32]:
         """The rows of titles with a word or initials, and maybe some with another of the same hash."""
@@ -112,17 +112,19 @@ class Targets:
         """
         wanted = {fold(word) for word in words}
         rarest, *others = sorted(filter(len, map(self._rows_with, wanted)), key=len) or [_NO_ROWS]
-        for rows in others:
-            rarest = rarest[np.isin(rarest, rows)]
-        return self._titled(rarest, lambda title: wanted <= {fold(word) for word in words_of(title)})
+        rows = rarest.tolist()
+        for each in others:
+            with_it = {*each.tolist()}
+            rows = [row for row in rows if row in with_it]
+        return self._titled(rows, lambda title: wanted <= {fold(word) for word in words_of(title)})
 
     def with_initials(self, initials: str) -> Iterator[Target]:
         """The targets whose titles have these initials (`initials_of`), the commonest entities first."""
-        rows = self._rows_with(_INITIALS + initials) if initials else _NO_ROWS
+        rows = self._rows_with(_INITIALS + initials).tolist() if initials else []
         return self._titled(rows, lambda title: initials in initials_of(title, self._language))
 
-    def _titled(self, rows: NDArray[np.uint32], is_right: Callable[[str], bool]) -> Iterator[Target]:
-        checked = map(self._row, rows[:_MOST_CHECKED].tolist())
+    def _titled(self, rows: Sequence[int], is_right: Callable[[str], bool]) -> Iterator[Target]:
+        checked = map(self._row, rows[:_MOST_CHECKED])
         return (target for target in checked if is_right(target.title))
 
     def entities(self) -> list[tuple[int, str]]:

@@ -60,6 +60,14 @@ def hold(folder: str, *, reads: bool = False) -> Iterator[None]:
             held.remove(lock.fileno())
 
 
+@contextlib.contextmanager
+def one_at_a_time(path: str) -> Iterator[None]:
+    """Hold a file, which need not be there yet, once nobody else does: for work of a moment."""
+    with open(path, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _flock(folder: str, file: IO[Any], kind: int) -> None:
     try:
         fcntl.flock(file, kind)

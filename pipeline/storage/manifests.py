@@ -4,7 +4,6 @@ A stage's folder holds data files and, written last, `manifest.json`, which list
 SHA-256. No file is read that a manifest does not list.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from pipeline.storage.files import file_sha256, file_size, join, read_bytes, sync_folders, write_bytes
+from pipeline.storage.locks import one_at_a_time
 
 MANIFEST = "manifest.json"
 STAGES = "stages.json"
@@ -174,8 +174,7 @@ def finished_folder(workdir: str, stage: str) -> str:
 def record_finished(workdir: str, folders: Iterable[tuple[str, str]]) -> None:
     """Enter stages with their folders into the list of a work directory, which is whole at every moment."""
     entries = {stage: os.path.basename(folder) for stage, folder in folders}
-    with open(join(workdir, ".stages.lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(join(workdir, ".stages.lock")):
         before = finished_stages(workdir)
         after = {stage: folder for stage, folder in before.items() if stage not in entries} | entries
         if list(before.items()) != list(after.items()):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,12 +18,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
-from model.training.checkpoints import latest_checkpoint, save_checkpoint
+from model.training.checkpoints import Checkpoints
 from model.training.loop import fit
 from model.training.metrics_log import Tracker
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.precision import autocast
-from model.training.signals import Stopped, StopRequest, on_sigterm
+from model.training.signals import on_sigterm
 from tasks.finetuning.inference import batches, collate, predict, score
 from tasks.finetuning.prepare import Prepared
 
@@ -45,35 +44,32 @@ class Part:
 
 @dataclass
 class EpochTraining:
-    """One run from a checkpoint in `folder` or from the beginning; `identity` is what it is recognised by.
+    """One run from its last checkpoint or from the beginning.
 
     `history` has a record for each finished step, `epochs` one for each epoch that was scored on dev; `kept` are
     the weights of the epoch that is kept so far. A `tracker` gets each step's figures and each epoch's score.
     """
 
     run: Prepared
-    folder: Path
-    identity: Mapping[str, Any]
-    checkpoint_minutes: float
+    checkpoints: Checkpoints
     tracker: Tracker | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, Tensor] = field(default_factory=dict)
-    stop: StopRequest = field(default_factory=StopRequest)
 
     def train(self) -> None:
         """Runs what is left, and leaves the weights of the kept epoch. Raises: Stopped after SIGTERM."""
         self.optimizer = optimizer_of(self.run)
         self.restore()
         per_epoch, total = self.run.steps_per_epoch, self.run.hyperparameters.epochs
-        self.saved_at = self.told_at = self.begun_at = time.monotonic()
+        self.told_at = self.begun_at = time.monotonic()
         self.first = len(self.history)
         inputs = len(self.run.features["train"].items)
         examples = len(self.run.datasets["train"].examples)
         text = "fine-tuning: %d examples make %d inputs; %d steps in %d epochs"
         logger.info(text, examples, inputs, total * per_epoch - self.first, total - len(self.epochs))
         with (
-            on_sigterm() as self.stop,
+            on_sigterm() as self.checkpoints.stop,
             tqdm(
                 total=total * per_epoch,
                 initial=len(self.history),
@@ -85,7 +81,7 @@ class EpochTraining:
                 epoch = len(self.epochs)
                 self.train_epoch(epoch * per_epoch, (epoch + 1) * per_epoch, total * per_epoch)
                 self.score_epoch(epoch + 1)
-                self.save()
+                self.save(is_due=True)
         self.run.module.load_state_dict(self.kept)
 
     @property
@@ -131,9 +127,8 @@ class EpochTraining:
             logger.info(
                 "fine-tuning: step %d of %d, %s, %.0f minutes left", step + 1, self.bar.total, text, minutes
             )
-        is_late = 0 < self.checkpoint_minutes <= (now - self.saved_at) / 60
-        if (self.stop.is_made or is_late) and step + 1 < end:
-            self.save()
+        if step + 1 < end:
+            self.save(is_due=False)
 
     def score_epoch(self, number: int) -> None:
         """Scores dev, and keeps the weights if they are better, or if the last epoch's are wanted."""
@@ -152,31 +147,17 @@ class EpochTraining:
 
     def restore(self) -> None:
         """Goes on from the last checkpoint, if any. Raises: ValueError where it is another run's."""
-        checkpoint = latest_checkpoint(self.folder, self.identity, device=self.run.device)
-        if checkpoint is None:
-            return
-        checkpoint.restore_model(self.run.module)
-        checkpoint.restore_optimizer(self.optimizer)
-        self.history, self.epochs = checkpoint.figures["history"], checkpoint.figures["epochs"]
-        self.kept = checkpoint.tensors(KEPT) if self.epochs else {}
-        logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
+        if checkpoint := self.checkpoints.restore(self.run.module):
+            checkpoint.restore_optimizer(self.optimizer)
+            self.history, self.epochs = checkpoint.figures["history"], checkpoint.figures["epochs"]
+            self.kept = checkpoint.tensors(KEPT) if self.epochs else {}
 
-    def save(self) -> None:
-        """Adds a checkpoint of all that is done. Raises: Stopped where SIGTERM came."""
-        done = len(self.history)
-        save_checkpoint(
-            self.folder,
-            step=done,
-            module=self.run.module,
-            optimizer=self.optimizer,
-            run=self.identity,
-            figures={"history": self.history, "epochs": self.epochs},
-            tensors={KEPT: self.kept} if self.kept else {},
-            device=self.run.device,
-        )
-        self.saved_at = time.monotonic()
-        if self.stop.is_made:
-            raise Stopped(self.folder.parent, done)
+    def save(self, *, is_due: bool) -> None:
+        """Adds a checkpoint of all that is done, if one is due or it is time. Raises: Stopped where SIGTERM came."""
+        if self.checkpoints.is_time() or is_due:
+            figures = {"history": self.history, "epochs": self.epochs}
+            kept = {KEPT: self.kept} if self.kept else {}
+            self.checkpoints.save(len(self.history), self.run.module, self.optimizer, figures, kept)
 
 
 def best_epoch(run: Prepared, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

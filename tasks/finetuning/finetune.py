@@ -11,9 +11,10 @@ import torch
 
 from model.hf.fine_tuned import TEMPERATURE
 from model.hf.load import fingerprint_model
-from model.training.checkpoints import digest, hold, remove_leftover
+from model.training.checkpoints import CHECKPOINTS, Checkpoints, digest, hold, remove_leftover
 from model.training.loop import check_seed
 from model.training.metrics_log import find_tracker
+from model.training.ranks import Ranks
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
@@ -32,7 +33,6 @@ from tasks.task import PROFILES, Hyperparameters, Outputs
 
 logger = logging.getLogger(__name__)
 LITTLE = 0.2  # an F1 below this is said; with less than a ninth of the entities found it is always below
-CHECKPOINTS = "checkpoints"
 
 Choice = TypeVar("Choice")
 
@@ -68,10 +68,12 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
         kept = tokenizer_contents(settings.tokenizer)  # one that cannot be kept is refused before the work
         track = find_tracker(settings.tracker)
         run = prepare(chosen, row, hyperparameters, data, settings)
-        training = EpochTraining(run, output / CHECKPOINTS, identity, settings.checkpoint_minutes, track)
-        with hold(output / CHECKPOINTS):
+        ranks = Ranks(device=torch.device(run.device))
+        checkpoints = Checkpoints(output, identity, settings.checkpoint_minutes, ranks)
+        training = EpochTraining(run, checkpoints, track)
+        with hold(checkpoints.folder):
             metrics = train_and_write(training, output, names, kept, settings)
-            shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+            shutil.rmtree(checkpoints.folder, ignore_errors=True)
     name = f"{task}, variant {settings.variant}"
     report_little(name, metrics, hyperparameters)
     report_silence(name, metrics, hyperparameters, allowed=settings.allow_no_predictions)
@@ -126,7 +128,7 @@ def train_and_write(
         **scores,
         "bias_shift": shift,
         "calibration": fitted,
-        "run": digest(training.identity),
+        "run": digest(training.checkpoints.run),
     }
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
     kept: dict[str, Any] = {"tokenizer": tokenizer, "keeps_weights": settings.keeps_weights}

@@ -3,6 +3,7 @@
 documents    texts with annotated mentions, in the formats of the field
 candidates   candidate pages of a mention and their priors (commonness)
 guesses      pages of longer mentions, of other forms of a mention, by its initials and words, and of its parts
+own          entities of the user's own, beside the dump's pages
 certainty    applies a calibration: scores to probabilities; calibration error; its file
 model        local and global disambiguation by a pretrained model
 linker       documents in, mentions with their pages out

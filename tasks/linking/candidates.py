@@ -39,11 +39,12 @@ from tasks.linking.guesses import (
     taken_over,
     with_guesses,
 )
+from tasks.linking.own import OwnEntities
 
 MOST = 30
 NO_ROW = -1  # the row of a candidate that a model does not know
 _TEXTS_AT_HAND = 1 << 14
-_MOST_GUESSES, _MOST_OF_PART = 20, 5  # of a way; of a name inside of a mention
+_MOST_GUESSES, _MOST_OF_PART = 10, 5  # of a way; of a name inside of a mention
 
 
 class DetectedMention(NamedTuple):
@@ -111,9 +112,9 @@ NO_LINKS = OwnLinks({}, ())
 class CandidateFinder:
     """Finds the candidates of mentions in a mention table, which stays on disk."""
 
-    def __init__(self, table: MentionTable, most: int = MOST) -> None:
-        """Find the `most` common ones."""
-        self.table, self.targets, self.most = table, table.targets, most
+    def __init__(self, table: MentionTable, most: int = MOST, own: OwnEntities | None = None) -> None:
+        """Find the `most` common ones, beside them entities of the user's own."""
+        self.table, self.targets, self.most, self.own = table, table.targets, most, own
         self.language: str = table.manifest.facts["language"]
         self._remembered = lru_cache(_TEXTS_AT_HAND)(self._of)
         self._guessed = lru_cache(_TEXTS_AT_HAND)(self._guesses)
@@ -193,11 +194,13 @@ class CandidateFinder:
         return target is not None and target.page_id is None
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
+        found = NOTHING
         for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):
             items, links = find(text, without)
             if items:
-                return Candidates(step, items, links)
-        return NOTHING
+                found = Candidates(step, items, links)
+                break
+        return self.own.beside(found, text, self.most) if self.own else found
 
     def _exact(self, text: str, without: OwnLinks) -> _Found:
         number = self.table.number(self.table.as_named(text)[0])

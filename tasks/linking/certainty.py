@@ -12,17 +12,36 @@ import math
 import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.storage.files import write_bytes
+from tasks.io.probabilities import rounded
 from tasks.io.records import as_record, parse_file, read_text
 
 BINS = 10
 Figures = dict[str, Any]
 Floats = NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """Scores of a mention's candidates: their shares, and what these are made of beside the priors.
+
+    `model` are shares by the logits of the model alone. None stands for what the linker has not, and for the model's
+    say of one candidate alone, about which it is not asked.
+    """
+
+    shares: Floats | list[float]
+    cosine: Floats | None = None
+    coherence: Floats | None = None
+    model: Floats | None = None
+
+    def of(self, number: int) -> Figures:
+        """Return what is said of a candidate beside its share."""
+        parts = {"cosine": self.cosine, "coherence": self.coherence, "model": self.model}
+        return {name: None if each is None else rounded(each[number]) for name, each in parts.items()}
 
 
 @dataclass(frozen=True)

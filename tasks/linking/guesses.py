@@ -68,7 +68,8 @@ def commonest(
 ) -> tuple[Candidate, ...]:
     """The candidates of the highest priors, ties by title; `known` has what else there is of each."""
     ranked = sorted(priors, key=lambda title: (-priors[title], title))
-    return tuple(known[title]._replace(prior=priors[title]) for title in ranked[:most])
+    found = ((known[title], priors[title]) for title in ranked[:most])
+    return tuple(Candidate(each.title, each.entity_id, prior, each.guess) for each, prior in found)
 
 
 # Longer mentions of a document

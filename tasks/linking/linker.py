@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tasks.linking.candidates import (
     LinkingExample,
     OwnLinks,
 )
-from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats
+from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, Scores
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 
@@ -37,26 +37,6 @@ VERSION = 3  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 NO_CANDIDATE, BELOW_THRESHOLD = "no_candidate", "below_threshold"  # reasons for no page
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
-
-
-class Scores(NamedTuple):
-    """Scores of a mention's candidates: their shares, and what these are made of beside the priors.
-
-    `model` are shares by the logits of the model alone. None stands for what the linker has not, and for the model's
-    say of one candidate alone, about which it is not asked.
-    """
-
-    shares: Floats | list[float]
-    cosine: Floats | None = None
-    coherence: Floats | None = None
-    model: Floats | None = None
-
-    def of(self, number: int) -> Answer:
-        """Return what is said of a candidate beside its share."""
-        parts = {"cosine": self.cosine, "coherence": self.coherence, "model": self.model}
-        return {
-            name: None if each is None else round(float(each[number]), DIGITS) for name, each in parts.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -159,10 +139,10 @@ class Linker:
             [0.0 if each.guess else link * each.prior for each in of.items]  # a guess says nothing of others
             for link, of in zip(links, candidates, strict=True)
         ]
-        return example._replace(
-            contexts=self.contexts.cosines(text, titles),
-            coherence=self.contexts.coherence(names, titles, shares),
-        )
+        cosines = self.contexts.cosines(text, titles)
+        if self.finder.own:
+            self.finder.own.add_cosines(cosines, titles, text, self.contexts)
+        return example._replace(contexts=cosines, coherence=self.contexts.coherence(names, titles, shares))
 
     def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[LinkingExample]:
         """Return the examples of records, with the mentions that they bring, or those that are found."""
@@ -191,11 +171,24 @@ class Linker:
                 self.check()
                 found += self.recognize(part)
             return found
-        annotations = [self.annotator.annotate(text) for text in texts]
-        return [
-            [DetectedMention(each.start, each.end, each.link_probability) for each in of]
-            for of in annotations
-        ]
+        return [self._names(text) for text in texts]
+
+    def _names(self, text: str) -> list[DetectedMention]:
+        """The table's names in a text, and those of own entities; of two that overlap the longer one."""
+        annotations = self.annotator.annotate(text)
+        found = [DetectedMention(each.start, each.end, each.link_probability) for each in annotations]
+        if not (own := self.finder.own):
+            return found
+        longest = sorted(
+            [*(DetectedMention(*place, 1.0) for place in own.find(text)), *found],
+            key=lambda each: each.start - each.end,
+        )
+        taken, kept = bytearray(len(text)), list[DetectedMention]()
+        for each in longest:
+            if not any(taken[each.start : each.end]):
+                kept.append(each)
+                taken[each.start : each.end] = b"\1" * (each.end - each.start)
+        return sorted(kept)
 
     def _answer(
         self, text: str, mention: Mention, found: Candidates, scores: Scores, name: DetectedMention | None
@@ -238,12 +231,16 @@ class Linker:
     def _page(self, candidate: Candidate | None) -> Answer:
         """Return what names a page."""
         target = self.finder.targets.get(candidate.title) if candidate else None
-        return {
+        page: Answer = {
             "title": candidate.title if candidate else None,
             "page_id": target.page_id if target else None,
             "qid": target.qid if target else None,
             "entity_id": candidate.entity_id if candidate else None,
         }
+        if own := self.finder.own:
+            entity = own.by_title.get(candidate.title) if candidate else None
+            page["own_id"] = entity.id if entity else None
+        return page
 
 
 def basis_of(linker: Linker) -> Figures:

@@ -9,13 +9,17 @@ from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import read_certainty
-from tasks.linking.linker import Linker, basis_of
+from tasks.linking.linker import GLOBAL, LOCAL, Linker, basis_of
+from tasks.linking.own import read_own
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:
     from tasks.linking.model.entity_model import EntityModel
 
 TOKENS_PER_BATCH = 2048
+LINKER = "linker.json"  # of a folder of BuildLinker, which has it last
+CALIBRATION = "calibration"  # the folder of a file for each method
+_PARTS = ("mentions", "contexts", "model", "tokenizer", CALIBRATION)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class LinkerSettings:
         model: folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM with its entity_vocab.json.
         tokenizer: folder of the model's tokenizer; empty: the model's own folder has it.
         calibration: file of `calibrate`.
+        own: file of entities of the user's own.
         ner: folder of a fine-tuned model of ner, which finds mentions in place of the table's names.
         language: of the texts, by whose rules that model's sentences are cut; empty: the table's.
         most_candidates: pages that a mention can stand for, the commonest ones.
@@ -45,6 +50,7 @@ class LinkerSettings:
     model: str = ""
     tokenizer: str = ""
     calibration: str = ""
+    own: str = ""
     ner: str = ""
     language: str = ""
     most_candidates: int = MOST
@@ -57,6 +63,22 @@ class LinkerSettings:
     tokens_per_batch: int = TOKENS_PER_BATCH
 
 
+def parts_of(folder: Path) -> dict[str, Path]:
+    """Return the parts of a folder of BuildLinker by the names of `LinkerSettings`; `calibration` has all methods'.
+
+    Raises: ValueError for another folder.
+    """
+    if not (folder / LINKER).is_file():
+        raise ValueError(f"{folder}: no {LINKER} there; wanted a folder of BuildLinker, whole")
+    return {name: folder / name for name in _PARTS if (folder / name).is_dir()}
+
+
+def calibration_of(folder: Path, *, is_global: bool = False) -> Path | None:
+    """Return the file of a folder of calibrations that is for the model in either way; None where there is none."""
+    path = folder / f"{GLOBAL if is_global else LOCAL}.json"
+    return path if path.is_file() else None
+
+
 def open_linker(settings: LinkerSettings) -> Linker:
     """Return the linker of these settings. Raises: ValueError for a part that cannot be read or does not fit."""
     if settings.language and not settings.ner:
@@ -66,7 +88,9 @@ def open_linker(settings: LinkerSettings) -> Linker:
     )
     table = annotator.table
     linker = Linker(
-        CandidateFinder(table, settings.most_candidates),
+        CandidateFinder(
+            table, settings.most_candidates, read_own(Path(settings.own), table) if settings.own else None
+        ),
         annotator,
         contexts=open_contexts(Path(settings.contexts), table) if settings.contexts else None,
         is_global=settings.is_global,

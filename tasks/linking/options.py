@@ -11,16 +11,16 @@ from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages
 from tasks.io.arguments import positive, share
 from tasks.linking.candidates import MOST
-from tasks.linking.open import TOKENS_PER_BATCH, LinkerSettings
+from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
 from tasks.serving.plain_text import NO_LANGUAGE
 from tasks.serving.streams import AT_ONCE
 
-# What a work directory has of a linker: the stage, and the place in its folder. The calibration is that of all parts.
+# What a work directory has of a linker: the stage, and the place in its folder. Calibrations are of all parts together.
 PARTS = {
     "mentions": ("BuildMentionTable", ""),
     "contexts": ("BuildContexts", ""),
     "model": ("ExportHuggingFace", "model"),
-    "calibration": ("EvaluateLinking", "calibration/local.json"),
+    CALIBRATION: ("EvaluateLinking", CALIBRATION),
 }
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
@@ -35,7 +35,14 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
         + ("" if required else ": resolves titles by its redirects, and counts candidates"),
     )
     command.set_defaults(wants_table=required)
-    command.add_argument(
+    whole = command.add_mutually_exclusive_group()
+    whole.add_argument(
+        "--linker",
+        metavar="DIR",
+        help="folder of BuildLinker, which has "
+        + ("all parts: those that no option names are used" if required else "the mention table"),
+    )
+    whole.add_argument(
         "--workdir",
         metavar="DIR",
         help="work directory that has the mention table"
@@ -103,6 +110,13 @@ def add_links(command: argparse.ArgumentParser) -> None:
     """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
     add_method(command)
     command.add_argument(
+        "--own",
+        type=Path,
+        metavar="FILE",
+        help="entities of your own, which mentions can stand for, too: JSON objects a line of id, name and, if you "
+        "like, aliases and description",
+    )
+    command.add_argument(
         "--ner",
         type=Path,
         metavar="DIR",
@@ -139,27 +153,43 @@ def add_links(command: argparse.ArgumentParser) -> None:
 
 
 def complete(options: argparse.Namespace) -> None:
-    """Take from the work directory what the options do not name, and say so.
+    """Take from the linker's folder or the work directory what the options do not name, and say so.
 
     Raises: ValueError where there is no mention table.
     """
-    if not options.workdir:
+    if not (options.linker or options.workdir):
         if options.wants_table and not options.mentions:
-            raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --workdir DIR")
+            raise ValueError(
+                "--mentions: wanted a folder of BuildMentionTable, or --linker DIR, or --workdir DIR"
+            )
         return
-    finished = finished_stages(options.workdir)
-    taken: dict[str, Path] = {}
-    for name, (stage, inside) in PARTS.items():
-        path = Path(options.workdir, finished.get(stage, ""), inside)
-        # A calibration is for all parts of the work directory together, for the local way and the default's candidates.
-        is_default = not getattr(options, "is_global", False) and options.most_candidates == MOST
-        fits = name != "calibration" or (len(taken) == len(PARTS) - 1 and is_default)
-        if stage in finished and fits and path.exists() and getattr(options, name, path) is None:
-            setattr(options, name, path)
-            taken[name] = path
+    places = parts_of(Path(options.linker)) if options.linker else parts_in_workdir(options.workdir)
+    calibrations = places.pop(CALIBRATION, None)
+    if getattr(options, "model", None):
+        places.pop("tokenizer", None)  # which is the other model's
+    taken = {name: path for name, path in places.items() if getattr(options, name, path) is None}
+    # A calibration is for all parts together, and for the default's candidates.
+    is_whole = "model" in taken and taken.keys() == places.keys() and options.most_candidates == MOST
+    if calibrations and is_whole and getattr(options, "calibration", calibrations) is None:
+        found = calibration_of(calibrations, is_global=options.is_global)
+        taken |= {"calibration": found} if found else {}
+    for name, path in taken.items():
+        setattr(options, name, path)
     if not options.mentions:
-        raise ValueError(f"--workdir {options.workdir}: no finished BuildMentionTable there; run it first")
+        whole = options.linker or options.workdir
+        raise ValueError(f"{whole}: no mention table there; run BuildMentionTable first")
     print("; ".join(f"{name}: {path}" for name, path in taken.items()), file=sys.stderr)
+
+
+def parts_in_workdir(workdir: str) -> dict[str, Path]:
+    """Return the parts of a linker that a work directory has, by the names of `LinkerSettings`."""
+    finished = finished_stages(workdir)
+    found = {
+        name: Path(workdir, finished[stage], inside)
+        for name, (stage, inside) in PARTS.items()
+        if stage in finished
+    }
+    return {name: path for name, path in found.items() if path.exists()}
 
 
 def settings_of(options: argparse.Namespace) -> LinkerSettings:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.hf.card import fine_tuned_card
-from model.hf.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
+from model.hf.export import SECOND_MASK, SPECIAL_TITLES, checked_vocabulary, entity_rows
 from model.hf.fine_tuned import FineTuned, export_fine_tuned
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
@@ -117,6 +117,6 @@ def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None
                 f"{folder}: the model takes Wikipedia's entities; give their titles (--entity-vocab), the "
                 "entity_vocab.json of BuildEntityVocab, by which its mention table was made"
             )
-        return entity_rows(read_vocabulary(entity_vocab, size, SPECIAL_TITLES), lite=False)
+        return entity_rows(checked_vocabulary(entity_vocab, size, SPECIAL_TITLES), lite=False)
     mask = 1  # the row after [PAD]; what the task does not use starts there as well
     return dict(zip((*SPECIAL_TITLES, SECOND_MASK), (PAD_ENTITY, mask, mask, size - 1), strict=True))

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from model.files import WEIGHTS
-from model.pretraining.phases import CHECKPOINTS, Execution
+from model.pretraining.phases import Execution
 from model.pretraining.recipes import RECIPES, Phase, Recipe
+from model.training.checkpoints import CHECKPOINTS
 from model.training.optimizer import UncorrectedAdamW
 from tests.gpu import DEVICE, ON_GPU
 from tests.support.pretraining import interrupt_at, run

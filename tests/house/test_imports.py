@@ -26,7 +26,10 @@ ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi"
 TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex"}
 
 # The service's models of requests and its connections, which it imports where FastAPI and uvicorn are.
-SERVED = {ROOT / "tasks" / "linking" / "service" / name for name in ("schema.py", "connections.py")}
+SERVED = {
+    ROOT / "tasks/linking" / name
+    for name in ("service/schema.py", "service/connections.py", "formats/nif.py")
+}
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 

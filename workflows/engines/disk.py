@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline import storage
+from pipeline.storage.locks import one_at_a_time
 from workflows.base.stage import Stage
 
-_LOCK = "owner.lock"
+_LOCK, _ROOT_LOCK = "owner.lock", ".lock"
 _SLACK = 64 << 20  # bytes that the smallest stage may take
 
 
@@ -35,7 +36,7 @@ def scratch_folder(root: str, flag: str) -> Iterator[str]:
     """
     try:
         os.makedirs(root, exist_ok=True)
-        with _one_at_a_time(root):
+        with one_at_a_time(os.path.join(root, _ROOT_LOCK)):
             _remove_abandoned(root)
             folder = tempfile.mkdtemp(prefix="run-", dir=root)
             lock = open(os.path.join(folder, _LOCK), "a")  # noqa: SIM115 - held until the end
@@ -62,15 +63,8 @@ def sweep_scratch(workdir: str) -> None:
     For runs that set nothing aside themselves, and so need not be able to.
     """
     root = own_scratch(workdir)
-    with contextlib.suppress(OSError), _one_at_a_time(root):
+    with contextlib.suppress(OSError), one_at_a_time(os.path.join(root, _ROOT_LOCK)):
         _remove_abandoned(root)
-
-
-@contextlib.contextmanager
-def _one_at_a_time(root: str) -> Iterator[None]:
-    with open(os.path.join(root, ".lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _remove_abandoned(root: str) -> None:

@@ -68,7 +68,7 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
     """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
-    from tasks.linking.scores import resolver
+    from tasks.linking.scores.pairs import resolver
 
     own = [line for line in lines if line["of_dump"]]
     links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])

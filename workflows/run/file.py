@@ -4,12 +4,11 @@ Values that are left open are the preset's. A user's own lines and comments in t
 """
 
 import contextlib
-import fcntl
 import functools
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ import tomlkit
 from model.presets import PRESET_TABLES
 from model.pretraining.recipes import SCRATCH, changed, of_preset
 from pipeline import storage
+from pipeline.storage.locks import one_at_a_time
 from workflows.run.document import parse, path_of, template
 from workflows.run.document import read as text_of
 from workflows.run.kinds import AUTO, Option, resolved, similar
@@ -184,7 +184,9 @@ def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *,
         ValueError: names file, table and field, the value found and the value wanted.
     """
     path = path_of(workdir)
-    with _one_at_a_time(workdir) if writes else contextlib.nullcontext():
+    if writes:
+        storage.make_folder(workdir)
+    with one_at_a_time(os.path.join(workdir, ".run.lock")) if writes else contextlib.nullcontext():
         before = text_of(path) if os.path.exists(path) else ""
         document = _begun(begin, path) if begin else parse(before or template(), path)
         lines = [_apply(document, change, path) for change in changes]
@@ -267,12 +269,3 @@ def _begun(begin: str, path: str) -> tomlkit.TOMLDocument:
                 folder = os.path.dirname(os.path.abspath(begin))
                 values[key] = resolved(values[key], option.kind, folder)
     return document
-
-
-@contextlib.contextmanager
-def _one_at_a_time(workdir: str) -> Iterator[None]:
-    """Hold the run file against other commands that change it."""
-    storage.make_folder(workdir)
-    with open(os.path.join(workdir, ".run.lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

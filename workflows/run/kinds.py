@@ -1,6 +1,7 @@
 """The kinds of values in a run file: each reads a value of TOML or of the command line, and says what it wants."""
 
 import difflib
+import functools
 import os
 import re
 import tomllib
@@ -58,6 +59,10 @@ def option(default: Any, kind: Kind, help: str, *, flag: str = "", changes_bytes
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+unhashed_option = functools.partial(option, changes_bytes=False)
+"""An option on which nothing depends that a stage writes."""
 
 
 def literal(text: str) -> Any:

@@ -26,6 +26,7 @@ from workflows.run.kinds import (
     option,
     path,
     table,
+    unhashed_option,
     whole_number,
 )
 
@@ -70,11 +71,8 @@ class Corpus:
         "your own rules for the wiki: templates, tags, namespaces, scripts, prefixes (docs/tutorials/your-wiki.md)",
         flag="--wiki-rules",
     )
-    max_rejected: float = option(
-        0.001,
-        SHARE,
-        "share of pages that may be rejected; ten may, if at most a quarter",
-        changes_bytes=False,
+    max_rejected: float = unhashed_option(
+        0.001, SHARE, "share of pages that may be rejected; ten may, if at most a quarter"
     )
     page_props: str = option(
         AUTO,
@@ -128,8 +126,8 @@ class Sequences:
         AUTO, whole_number(1), "word tokens of a sequence, [CLS] and [SEP] included; auto: the preset's"
     )
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences: float = option(
-        0.2, SHARE, "share of sentences that may be dropped for their length", changes_bytes=False
+    max_dropped_sentences: float = unhashed_option(
+        0.2, SHARE, "share of sentences that may be dropped for their length"
     )
     annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
     annotated_place: str = option(
@@ -241,11 +239,8 @@ class FineTuning:
         "folder of the mention table that finds the entities of extractive_qa; empty: the run's own, and none beside "
         "given weights",
     )
-    allow_no_predictions: bool = option(
-        False,
-        SWITCH,
-        "let a model pass that predicts nothing on dev and test, as preset tiny does",
-        changes_bytes=False,
+    allow_no_predictions: bool = unhashed_option(
+        False, SWITCH, "let a model pass that predicts nothing on dev and test, as preset tiny does"
     )
     drop_weights: bool = option(False, SWITCH, "keep scores and predictions, not the fine-tuned weights")
     tasks: tuple[str, ...] = option(TASKS, many(one_of(*TASKS)), "tasks of the grid")
@@ -284,23 +279,13 @@ class Linking:
     documents: str = option(
         "", path(), "folder of documents to link: JSON objects a line (.jsonl) or tables (.parquet)"
     )
-    mentions: str = option("", path(), "folder of a BuildMentionTable; empty: that of this dump")
-    model: str = option(
+    linker: str = option(
         "",
         path(),
-        "folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses what is "
-        "meant, on processors; empty: counts choose",
+        "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose",
     )
-    contexts: str = option(
-        "",
-        path(),
-        "folder of a BuildContexts of the same dump, by which the words and other mentions of a document count; "
-        "empty: none",
-    )
-    calibration: str = option(
-        "",
-        path(),
-        "file that `python -m tasks.linking calibrate` wrote for these mentions, contexts and model; empty: none",
+    mentions: str = option(
+        "", path(), "folder of a BuildMentionTable, by which counts choose; empty: that of this dump"
     )
     min_probability: float = option(
         0.0,
@@ -346,21 +331,19 @@ class Linking:
 class Machine:
     """The place and the means of the computation; what stages write does not depend on it."""
 
-    processes: Any = option(
+    processes: Any = unhashed_option(
         AUTO,
         whole_number(1),
         "worker processes; auto: the processors that a container may use",
         flag="--processes",
-        changes_bytes=False,
     )
-    device: str = option(
+    device: str = unhashed_option(
         AUTO,
         matching(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N"),
         "auto, cpu, cuda or cuda:N, for training",
         flag="--device",
-        changes_bytes=False,
     )
-    spark_master: str = option(
+    spark_master: str = unhashed_option(
         "",
         matching(
             r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
@@ -368,31 +351,23 @@ class Machine:
         ),
         "URL of a Spark master; empty: local[processes]",
         flag="--spark-master",
-        changes_bytes=False,
     )
-    spark_conf: Mapping[str, str] = option(
+    spark_conf: Mapping[str, str] = unhashed_option(
         {},
         table(matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"'),
         "settings of Spark, as spark.executor.memory",
-        changes_bytes=False,
     )
-    beam_options: str = option(
-        "", TEXT, "options of another Beam runner, as '--runner=... --key=value'", changes_bytes=False
+    beam_options: str = unhashed_option(
+        "", TEXT, "options of another Beam runner, as '--runner=... --key=value'"
     )
-    scratch: str = option(
-        "",
-        path(),
-        "folder for what Spark sets aside while it works; empty: .scratch in the work directory",
-        changes_bytes=False,
+    scratch: str = unhashed_option(
+        "", path(), "folder for what Spark sets aside while it works; empty: .scratch in the work directory"
     )
-    checkpoint_minutes: int = option(
-        30, whole_number(), "minutes between training's checkpoints, at most", changes_bytes=False
+    checkpoint_minutes: int = unhashed_option(
+        30, whole_number(), "minutes between training's checkpoints, at most"
     )
-    tracker: str = option(
-        "",
-        TEXT,
-        "module:function of your own, which gets (figures, step) of training as TensorBoard does",
-        changes_bytes=False,
+    tracker: str = unhashed_option(
+        "", TEXT, "module:function of your own, which gets (figures, step) of training as TensorBoard does"
     )
 
 

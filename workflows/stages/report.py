@@ -19,7 +19,7 @@ from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.run.file import Run
 from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
-from workflows.stages.linking.evaluation import EvaluateLinking
+from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import (
     ExportHuggingFace,
@@ -169,7 +169,7 @@ class RunAll(RunExperiments):
         return self.clone(Report, whole=True)
 
     def requires(self) -> dict[str, Stage]:
-        return {**self.cloned(ExportHuggingFace), "Report": self.report()}
+        return {**self.cloned(ExportHuggingFace, BuildLinker), "Report": self.report()}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:

@@ -22,15 +22,15 @@ from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, re
 from tasks.linking.documents.document import Document
 from tasks.linking.linker import Linker
 
-# Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
-# and say little.
+# Of each part of a score the weight that is expected, the variance around it, and the least weight. Early in training a
+# model's logits are large, and say little.
 WEIGHTS = {
-    "prior": (1.0, 0.02),
-    "contexts": (1.0, 0.0),
-    "coherence": (1.0, 0.0),
-    "guess": (0.0, -np.inf),
-    "model": (1.0, 0.02),
-    "unknown": (0.0, -np.inf),
+    "prior": (1.0, 1 / 16, 0.02),
+    "contexts": (1.0, 1 / 16, 0.0),
+    "coherence": (1.0, 1 / 16, 0.0),
+    "guess": (0.0, 1.0, -np.inf),
+    "model": (1.0, 1 / 16, 0.02),
+    "unknown": (0.0, 1.0, -np.inf),
 }
 LEAST_PRIOR = 0.25  # without a model: a few surprising mentions do not silence the counts
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
@@ -152,10 +152,10 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         parts["unknown"] = some.is_unknown.astype(np.float64)
     is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
     features = np.stack([*parts.values()], axis=-1)
-    expected, lowest = np.array([WEIGHTS[name] for name in parts]).T
+    expected, variances, lowest = np.array([WEIGHTS[name] for name in parts]).T
     if not has_model:  # whose scale may be another
         lowest[0] = LEAST_PRIOR
-    weights = likeliest(features, is_own, some.is_right, expected, lowest).tolist()
+    weights = likeliest(features, is_own, some.is_right, expected, variances, lowest).tolist()
     found = dict(zip(parts, weights, strict=True))
     prior, scale = found["prior"], found.get("model", found["prior"])
     return replace(
@@ -208,17 +208,17 @@ def best_threshold(probabilities: Floats, is_right: Booleans, known: int) -> flo
 
 
 def likeliest(
-    features: Floats, is_own: Booleans, is_right: Booleans, expected: Floats, least: Floats
+    features: Floats, is_own: Booleans, is_right: Booleans, expected: Floats, variances: Floats, least: Floats
 ) -> Floats:
     """The weights (weights) by which the softmax of the weighted sums of features makes the right candidates likeliest.
 
-    Before any mention is seen, each weight lies around `expected` with a standard deviation of 1. So few mentions do
-    not move them far. A weight that would be below `least` is that, and the others are fitted beside it. `features`
+    Before any mention is seen, each weight lies around `expected` with its variance. So few mentions do not move them
+    far. A weight that would be below `least` is that, and the others are fitted beside it. `features`
     is (mentions, candidates, weights); `is_own` says which candidates a mention has, and `is_right` is one of them.
     """
     weights, is_free = expected.astype(np.float64), np.ones(len(expected), np.bool_)
     while True:
-        weights = _newton(features, is_own, is_right, expected, weights, is_free)
+        weights = _newton(features, is_own, is_right, expected, variances, weights, is_free)
         is_below = is_free & (weights < least)
         if not is_below.any():
             return weights
@@ -230,6 +230,7 @@ def _newton(
     is_own: Booleans,
     is_right: Booleans,
     expected: Floats,
+    variances: Floats,
     weights: Floats,
     is_free: Booleans,
 ) -> Floats:
@@ -241,15 +242,19 @@ def _newton(
         best = scores.max(axis=1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - best)
         totals = powers.sum(axis=1, keepdims=True)
-        loss = (best + np.log(totals)).sum() - scores[is_right].sum() + ((weights - expected) ** 2).sum() / 2
+        loss = (
+            (best + np.log(totals)).sum()
+            - scores[is_right].sum()
+            + ((weights - expected) ** 2 / variances).sum() / 2
+        )
         return float(loss), powers / totals
 
     for _ in range(_STEPS):
         loss, probabilities = loss_of(weights)
         means = np.einsum("mc,mcw->mw", probabilities, features)
-        gradient = means.sum(axis=0) - features[is_right].sum(axis=0) + weights - expected
+        gradient = means.sum(axis=0) - features[is_right].sum(axis=0) + (weights - expected) / variances
         squares = np.einsum("mc,mcv,mcw->vw", probabilities, features, features, optimize=True)
-        curvature = squares - means.T @ means + np.eye(len(weights))
+        curvature = squares - means.T @ means + np.diag(1 / variances)
         step = np.zeros(len(weights))
         step[is_free] = np.linalg.solve(curvature[np.ix_(is_free, is_free)], gradient[is_free])
         fall = float(gradient @ step)

@@ -13,7 +13,7 @@ from tasks.linking.candidates import Candidates, LinkingExample, OwnLinks
 from tasks.linking.certainty import Certainty, Floats
 from tasks.linking.documents.document import Document
 from tasks.linking.linker import Linker
-from tasks.linking.scores import resolver
+from tasks.linking.scores.pairs import resolver
 
 
 class NothingToLearnError(ValueError):

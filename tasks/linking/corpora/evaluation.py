@@ -21,17 +21,17 @@ from tasks.io.records import Record
 from tasks.linking.calibration.calibration import calibrate, in_contexts
 from tasks.linking.calibration.outcomes import NothingToLearnError
 from tasks.linking.candidates import CandidateFinder, OwnLinks
-from tasks.linking.certainty import write_certainty
+from tasks.linking.certainty import Figures, write_certainty
 from tasks.linking.documents.document import Document, to_json
 from tasks.linking.documents.reading import read_documents
-from tasks.linking.linker import Linker, basis_of
-from tasks.linking.open import with_certainty
-from tasks.linking.scores import Figures, is_page, score_files
+from tasks.linking.linker import GLOBAL, LOCAL, PRIOR, Linker, basis_of
+from tasks.linking.open import CALIBRATION, with_certainty
+from tasks.linking.scores.scores import is_page, score_files
 
 DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
-CALIBRATION = "calibration"  # the folder of a file for each method
 HELD_OUT_PAGES = "held-out pages"
-PRIOR, CONTEXTS, LOCAL, GLOBAL = METHODS = ("prior", "contexts", "local", "global")
+CONTEXTS = "contexts"
+METHODS = (PRIOR, CONTEXTS, LOCAL, GLOBAL)
 AT_ONCE = 16  # documents that are answered together, and kept when the work is stopped
 _PARTS = "parts"  # where they are kept
 

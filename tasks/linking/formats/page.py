@@ -43,7 +43,7 @@ def marked(mention: LinkedMention, wiki: str | None) -> str:
     if title is None:
         return f'<mark class="none" title="{hover}">{text}</mark>'
     shade = f'style="--sure: {mention["confidence"]:.2f}" title="{hover}"'
-    if wiki is None:
+    if wiki is None or mention.get("own_id"):
         return f"<mark {shade}>{text}</mark>"
     target = html.escape(address(wiki, title))
     return f'<a href="{target}" rel="noreferrer" {shade}>{text}</a>'

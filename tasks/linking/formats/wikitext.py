@@ -21,7 +21,9 @@ def document(values: Mapping[str, Any]) -> str:
     Raises: ValueError where mentions overlap, or a title is none.
     """
     links = [
-        (each["start"], each["end"], link(each)) for each in ordered(values) if each["title"] is not None
+        (each["start"], each["end"], link(each))
+        for each in ordered(values)
+        if each["title"] is not None and not each.get("own_id")
     ]
     heading = escape(" ".join(str(values.get("id", "")).split()))
     return f"== {heading or reference(' ')} ==\n{linked(values['text'], links)}\n\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.io.records import Record
 
@@ -20,10 +20,11 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class LinkRequest:
-    """Documents of one request, and whether their answers show all candidates."""
+    """Documents of one request, whether their answers show all candidates, and what writes these, if not `reply_of`."""
 
     records: Sequence[Record]
     candidates: bool = False
+    write: Callable[[Sequence[Answer]], bytes] | None = None
 
 
 Read = Callable[[bytes], LinkRequest]
@@ -32,7 +33,14 @@ Check = Callable[[], None]
 """Raises: Gone where nobody waits any more for what is computed."""
 Link = Callable[[LinkRequest, Check], list[Answer]]
 """An answer to each of the documents, with a check between its parts. Raises: whatever goes wrong with one of them."""
-Asked = tuple[bytes, Future[bytes] | asyncio.Future[bytes]]
+
+
+class Asked(NamedTuple):
+    """A body that waits for its reply, and what reads it, if not that of all."""
+
+    body: bytes
+    reply: Future[bytes] | asyncio.Future[bytes]
+    read: Read | None = None
 
 
 class Gone(Exception):
@@ -53,10 +61,10 @@ class Batches:
         """The time for which the present batch has been computed; 0 where there is none."""
         return time.monotonic() - self._began if self._began is not None else 0.0
 
-    async def ask(self, body: bytes) -> bytes:
-        """The reply to a request. Raises: what is raised for it alone."""
+    async def ask(self, body: bytes, read: Read | None = None) -> bytes:
+        """The reply to a request, which `read` reads, if given. Raises: what is raised for it alone."""
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        entry = (len(body), next(self._numbers), (body, reply))
+        entry = (len(body), next(self._numbers), Asked(body, reply, read))
         heapq.heappush(self._waiting, entry)
         self._come.set()
         try:
@@ -76,13 +84,13 @@ class Batches:
                 self._began = time.monotonic()
                 replies = await thread.run(partial(answers_of, self.read, self.link, batch))
                 self._began = None
-                for (_, waiting), reply in zip(batch, replies, strict=True):
-                    if waiting.done():  # nobody waits any more
+                for asked, reply in zip(batch, replies, strict=True):
+                    if asked.reply.done():  # nobody waits any more
                         continue
                     if isinstance(reply, Exception):
-                        waiting.set_exception(reply)
+                        asked.reply.set_exception(reply)
                     else:
-                        waiting.set_result(reply)
+                        asked.reply.set_result(reply)
         finally:
             thread.end()
 
@@ -91,7 +99,7 @@ class Batches:
         batch, room = list[Asked](), self.most
         while self._waiting and (not batch or self._waiting[0][0] <= room):
             size, _, asked = heapq.heappop(self._waiting)
-            if not asked[1].done():
+            if not asked.reply.done():
                 room -= size
                 batch.append(asked)
         if not self._waiting:
@@ -130,11 +138,11 @@ def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | E
     """
 
     def check() -> None:
-        if any(reply.done() for _, reply in asked):
+        if any(each.reply.done() for each in asked):
             raise Gone
 
     try:
-        requests = [read(body) for body, _ in asked]
+        requests = [(each.read or read)(each.body) for each in asked]
         check()
         records = [record for request in requests for record in request.records]
         candidates = any(each.candidates for each in requests)
@@ -148,6 +156,8 @@ def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | E
 
 def reply_of(request: LinkRequest, answers: Sequence[Answer]) -> bytes:
     """The documents of a request with their answers, without what was computed for other requests."""
+    if request.write:
+        return request.write(answers)
     for mention in itertools.chain.from_iterable(answer["mentions"] for answer in answers):
         if not request.candidates:
             mention.pop("candidates", None)

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from tasks.linking.formats.links import RDF_KINDS
+
 
 class GivenMention(BaseModel):
     """Characters of a text, in code points; the end is excluded."""
@@ -34,6 +36,7 @@ class Page(BaseModel):
     page_id: int | None
     qid: str | None
     entity_id: int | None
+    own_id: str | None = None
     probability: float | None
 
 
@@ -98,6 +101,11 @@ class Problem(BaseModel):
     error: str
 
 
+def nif_body() -> dict[str, Any]:
+    """Return what OpenAPI says of the body of a request in NIF."""
+    return {"requestBody": {"required": True, "content": dict.fromkeys(RDF_KINDS, GRAPH)}}
+
+
 def request_body() -> dict[str, Any]:
     """Return what OpenAPI says of the body of a request, which the service reads by itself, within its limits."""
     schema = LinkBody.model_json_schema()
@@ -115,6 +123,7 @@ def request_body() -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
+GRAPH = {"schema": {"type": "string"}}
 EXAMPLE = {"documents": [{"id": "a", "text": "He rode from China to Athens."}], "candidates": False}
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong"},
@@ -122,4 +131,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "The request is too long, or has too many documents"},
     500: {"model": Problem, "description": "The service failed"},
     503: {"model": Problem, "description": "Too many requests are being answered, or the service ends"},
+}
+NIF: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The same graph with links", "content": dict.fromkeys(RDF_KINDS, GRAPH)},
+    415: {"model": Problem, "description": "The body is of another type"},
+    **PROBLEMS,
 }

@@ -2,6 +2,7 @@
 
 GET /           a page to type into
 POST /link      {"documents": [{"text", "id", "mentions"}, ...], "candidates": false} -> {"documents": [...]}
+POST /nif       texts as NIF, in Turtle or JSON-LD -> the same with links
 GET /health     whether it answers, and by what
 GET /openapi.json   all of this for programs
 """
@@ -14,18 +15,18 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from tasks.io.arguments import positive
-from tasks.io.records import children, parse_line
+from tasks.io.records import Record, children, parse_line
 from tasks.linking.documents.json_lines import read_document
-from tasks.linking.formats.links import wiki_of
+from tasks.linking.formats.links import RDF_KINDS, wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.options import add_links
-from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest
+from tasks.linking.service.batching import Answer, Batches, Check, LinkRequest, Read
 from tasks.linking.service.page import add_page
 from tasks.linking.service.places import Places, Refused
 
@@ -71,6 +72,13 @@ class Limits:
 
 def add_service(serve: argparse.ArgumentParser) -> None:
     """Add the service's address and limits, and the parts of its linker."""
+    serve.add_argument(
+        "linker",
+        nargs="?",
+        default=argparse.SUPPRESS,  # --linker says the same; a `type` would convert this
+        metavar="DIR",
+        help="folder of BuildLinker",
+    )
     serve.add_argument(
         "--host",
         default="127.0.0.1",
@@ -134,18 +142,27 @@ def make_app(linker: Linker, limits: Limits) -> Any:
     add_page(app)
     responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
 
-    @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
-    async def post_link(request: Request) -> Response:
+    async def reply(request: Request, read_body: Read, media: str) -> Response:
         try:
             async with bodies.place(-time.monotonic()):  # the slowest makes room
                 body = await body_of(request, limits)
             batches, waiting = lanes[len(body) > limits.short]
             async with waiting.place(len(body)):
-                return Response(await while_there(request, batches.ask(body)), media_type="application/json")
+                found = await while_there(request, batches.ask(body, read_body))
+                return Response(found, media_type=media)
         except asyncio.CancelledError:
             raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
             raise Refused(400, str(error)) from None
+
+    @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
+    async def post_link(request: Request) -> Response:
+        return await reply(request, read, "application/json")
+
+    @app.post("/nif", openapi_extra=schema.nif_body(), responses=schema.NIF, summary="Link texts of NIF")
+    async def post_nif(request: Request) -> Response:
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return await reply(request, partial(read_nif, linker, limits, media), media)
 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
@@ -216,6 +233,13 @@ def read_request(body: bytes, *, limits: Limits, finds_names: bool = False) -> L
     if unknown := sorted(request.values.keys() - {*FIELDS}):
         raise request.error(f"unknown field {unknown[0]!r}; wanted {' and '.join(FIELDS)}")
     records = children(request, "documents")
+    check_amount(records, limits, finds_names)
+    candidates = "candidates" in request.values and request.field("candidates", bool, "true or false")
+    return LinkRequest(records, candidates)
+
+
+def check_amount(records: Sequence[Record], limits: Limits, finds_names: bool) -> None:
+    """Raises: ValueError for a wrong document, Refused where they are too much work."""
     sums = {"documents": len(records), "mentions": 0, "characters": 0}
     for record in records if len(records) <= limits.documents else ():
         document = read_document(record, 0)
@@ -227,8 +251,31 @@ def read_request(body: bytes, *, limits: Limits, finds_names: bool = False) -> L
     for what, count in sums.items():
         if count > (most := getattr(limits, what)):
             raise Refused(413, f"request: {count:,} {what}; wanted {most:,} at most")
-    candidates = "candidates" in request.values and request.field("candidates", bool, "true or false")
-    return LinkRequest(records, candidates)
+
+
+def read_nif(linker: Linker, limits: Limits, media: str, body: bytes) -> LinkRequest:
+    """The texts of a request in NIF, whose answer is its graph with links.
+
+    Raises: ValueError for what is none, Refused where they are too much work.
+    """
+    if media not in RDF_KINDS:
+        raise Refused(415, f"content type {media[:40]!r}; wanted {', '.join(RDF_KINDS)}")
+    try:
+        from tasks.linking.formats import nif
+    except ImportError:
+        raise ValueError("NIF is read with rdflib; pip install rdflib where the service runs") from None
+    graph = nif.read_graph(body, media)
+    texts = nif.texts_of(graph)
+    records = [each.record() for each in texts]
+    check_amount(records, limits, linker.recognize is not None)
+
+    def write(answers: Sequence[Answer]) -> bytes:
+        wiki = wiki_of(linker.finder.table.manifest.facts)
+        for text, answer in zip(texts, answers, strict=True):
+            nif.add_links(graph, text, answer["mentions"], wiki)
+        return nif.write(graph, media)
+
+    return LinkRequest(records, write=write)
 
 
 def link(linker: Linker, limits: Limits, request: LinkRequest, check: Check) -> list[Answer]:

@@ -233,7 +233,7 @@ def test_models_that_transformers_cannot_be_are_refused(
     ("content", "message"),
     [
         (None, "no such file"),
-        ("{", "cannot be read"),
+        ("{", "not JSON"),
         ('{"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3, "C": 4, "D": 5}', r"\[MASK\] missing"),
         (json.dumps(TITLES | {"A": 6}), "7 entries, but the model has 6; give"),
         (

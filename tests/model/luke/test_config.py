@@ -11,7 +11,7 @@ from model.luke.config import BASE, PRESETS, LukeConfig, preset
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_json_gives_the_same_configuration(name: str) -> None:
-    assert LukeConfig.from_json(PRESETS[name].to_json()) == PRESETS[name]
+    assert LukeConfig.of_values(json.loads(PRESETS[name].to_json())) == PRESETS[name]
 
 
 @pytest.mark.parametrize(
@@ -43,29 +43,25 @@ def test_unknown_and_missing_keys_are_named() -> None:
     values = json.loads(BASE.to_json())
     del values["hidden_size"]
     with pytest.raises(ValueError, match=r"^a\.json: unknown keys colour; missing keys hidden_size; use "):
-        LukeConfig.from_json(json.dumps(values | {"colour": 1}), "a.json")
-    with pytest.raises(ValueError, match=r"^a\.json: not JSON"):
-        LukeConfig.from_json("{", "a.json")
-    with pytest.raises(ValueError, match=r"^a\.json: list found"):
-        LukeConfig.from_json("[]", "a.json")
+        LukeConfig.of_values(values | {"colour": 1}, "a.json")
     with pytest.raises(
         ValueError, match=r"^a\.json: the model was fine-tuned for ner; give the pretrained one"
     ):
-        LukeConfig.from_json(json.dumps({"task": "ner", "model": values, "labels": []}), "a.json")
+        LukeConfig.of_values({"task": "ner", "model": values, "labels": []}, "a.json")
     with pytest.raises(ValueError, match=r"^a\.json: vocab_size is 0"):
-        LukeConfig.from_json(json.dumps(json.loads(BASE.to_json()) | {"vocab_size": 0}), "a.json")
+        LukeConfig.of_values(json.loads(BASE.to_json()) | {"vocab_size": 0}, "a.json")
 
 
 def test_files_from_before_there_was_a_word_encoder_are_roberta_s() -> None:
     values = json.loads(PRESETS["tiny"].to_json())
     assert values.pop("word_encoder") == "roberta"
-    assert LukeConfig.from_json(json.dumps(values)) == PRESETS["tiny"]
+    assert LukeConfig.of_values(values) == PRESETS["tiny"]
 
 
 def test_bert_has_a_position_for_every_row() -> None:
     bert = replace(BASE, word_encoder="bert", pad_token_id=0, max_position_embeddings=512)
     assert (bert.first_position, bert.max_words) == (0, 512)
-    assert LukeConfig.from_json(bert.to_json()) == bert
+    assert LukeConfig.of_values(json.loads(bert.to_json())) == bert
     assert replace(bert, max_position_embeddings=1, pad_token_id=7).max_words == 1
     with pytest.raises(ValueError, match="max_position_embeddings is 0, but must be at least 1"):
         replace(bert, max_position_embeddings=0)

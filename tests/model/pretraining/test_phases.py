@@ -11,10 +11,10 @@ import torch
 from model.data.held_out import HeldOut
 from model.hf.load import read_pretrained
 from model.luke.heads import LukeForPretraining
-from model.pretraining import phases
 from model.pretraining.evaluation import evaluate
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import RECIPES
+from model.training.checkpoints import Checkpoints
 from model.training.metrics_log import read_lines
 from tests.support.models import TINY
 from tests.support.pretraining import contents, interrupt_at, run
@@ -38,7 +38,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(sequences)
         return evaluate(*arguments, sequences=sequences, **named)
 
-    monkeypatch.setattr(phases, "evaluate", counted)
+    monkeypatch.setattr("model.pretraining.phases.evaluate", counted)
     return seen
 
 
@@ -82,7 +82,7 @@ def test_killed_between_evaluation_and_checkpoint(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
 ) -> None:
     run(sequences, tmp_path / "whole")
-    original = phases.save_checkpoint
+    original = Checkpoints.save
     calls = iter(range(20))
 
     def fail(*arguments: object, **named: object) -> None:
@@ -90,7 +90,7 @@ def test_killed_between_evaluation_and_checkpoint(
             raise KeyboardInterrupt
         original(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(phases, "save_checkpoint", fail)
+    monkeypatch.setattr(Checkpoints, "save", fail)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path / "broken")
     assert [line["step"] for line in read_lines(tmp_path / "broken" / "evaluation.jsonl")] == [2, 4, 6]

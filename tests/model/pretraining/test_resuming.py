@@ -275,7 +275,7 @@ def test_loss_that_is_not_finite_leaves_the_state_before(
         PhaseTraining,
         "loss",
         lambda self, part: {
-            name: loss * (math.nan if len(read_lines(self.output / "metrics.jsonl")) == 3 else 1)
+            name: loss * (math.nan if len(read_lines(self.checkpoints.output / "metrics.jsonl")) == 3 else 1)
             for name, loss in original(self, part).items()
         },
     )

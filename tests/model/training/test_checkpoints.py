@@ -12,80 +12,84 @@ import torch
 from model.luke.encoder import LukeModel
 from model.training.checkpoints import (
     STATE,
+    Checkpoint,
+    Checkpoints,
     checkpoint_folders,
     environment,
     hold,
-    latest_checkpoint,
     remove_leftover,
-    save_checkpoint,
 )
+from model.training.ranks import ALONE, Ranks
 from tests.support.models import TINY
 
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Path:
+    save(tmp_path, 3)
+    return tmp_path / "checkpoints"
+
+
+def save(output: Path, step: int) -> None:
     module = LukeModel(TINY)
     optimizer = torch.optim.AdamW(module.parameters())
-    save_checkpoint(tmp_path, step=3, module=module, optimizer=optimizer, run={"seed": 1}, figures={})
-    return tmp_path
+    Checkpoints(output, {"seed": 1}).save(step, module, optimizer, {})
+
+
+def restore(output: Path) -> Checkpoint | None:
+    return Checkpoints(output, {"seed": 1}).restore(LukeModel(TINY))
 
 
 def test_the_same_environment_says_nothing(checkpoints: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = latest_checkpoint(checkpoints, {"seed": 1})
+    with caplog.at_level("WARNING"):
+        found = restore(checkpoints.parent)
     assert found is not None
     assert found.step == 3
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("name", environment(1, "cpu"))
+@pytest.mark.parametrize("name", environment(ALONE))
 def test_another_environment_is_named(checkpoints: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     path = checkpoints / "step-00000003" / STATE
     state = json.loads(path.read_text())
     now = state["environment"][name]
     state["environment"][name] = "another"
     path.write_text(json.dumps(state))
-    assert latest_checkpoint(checkpoints, {"seed": 1}) is not None
+    assert restore(checkpoints.parent) is not None
     [message] = caplog.messages
     assert f"made with {name} 'another', now {now!r}; the bits may differ" in message
 
 
 def test_an_environment_says_what_changes_bits() -> None:
-    found = environment(2, "cpu")
+    found = environment(Ranks(count=2))
     assert {"torch", "threads", "processor", "instructions", "device"} < set(found)
     assert (found["processes"], found["device"]) == (2, "cpu")
     if torch.cuda.is_available():
-        assert environment(2, "cuda") != found
-
-
-def save(folder: Path, step: int, *, kept: int = 2) -> None:
-    module = LukeModel(TINY)
-    optimizer = torch.optim.AdamW(module.parameters())
-    save_checkpoint(folder, step=step, module=module, optimizer=optimizer, run={}, figures={}, kept=kept)
+        assert environment(Ranks(count=2, device=torch.device("cuda"))) != found
 
 
 def steps(folder: Path) -> list[int]:
     return [int(path.name.removeprefix("step-")) for path in reversed(checkpoint_folders(folder))]
 
 
-def test_the_last_whole_checkpoints_are_kept(tmp_path: Path) -> None:
-    for step in (1, 2, 3):
-        save(tmp_path, step)
-    assert steps(tmp_path) == [2, 3]
-    (tmp_path / "step-00000003" / STATE).write_text("{")
-    save(tmp_path, 4, kept=3)
-    assert steps(tmp_path) == [2, 4]
+def test_the_last_whole_checkpoints_are_kept(checkpoints: Path) -> None:
+    for step in (4, 5):
+        save(checkpoints.parent, step)
+    assert steps(checkpoints) == [4, 5]
+    (checkpoints / "step-00000005" / STATE).write_text("{")
+    save(checkpoints.parent, 6)
+    assert steps(checkpoints) == [4, 6]
 
 
 def test_what_another_run_has_left_does_not_count(tmp_path: Path) -> None:
     """The folders of later steps, of which a stage has removed the files, and those of a kill while one was written."""
     left = ["step-00000800", "step-00000900", ".partial-00000901", ".removed-step-00000700"]
     for name in left:
-        (tmp_path / name / "part").mkdir(parents=True)
+        (tmp_path / "checkpoints" / name / "part").mkdir(parents=True)
     save(tmp_path, 100)
     save(tmp_path, 200)
-    assert steps(tmp_path) == [100, 200]
-    assert {path.name for path in tmp_path.iterdir()} == {"step-00000100", "step-00000200"}
-    found = latest_checkpoint(tmp_path, {})
+    assert steps(tmp_path / "checkpoints") == [100, 200]
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"step-00000100", "step-00000200"}
+    found = restore(tmp_path)
     assert found is not None
     assert found.step == 200
 

@@ -268,12 +268,8 @@ def test_lines_that_are_no_documents_are_left_out_and_told(run: Linking, table: 
         "documents", "mentions_left_out", "documents_left_out", "answers_left_out", "answers_with_error",
     )  # fmt: skip
     assert [scores[name] for name in counts] == [2, 0, 3, 1, 2]
-    assert scores["disambiguation"]["overall"] == {
-        "mentions": 2,
-        "accuracy": 1.0,
-        "candidate_recall": 1.0,
-        "prior": 1.0,
-    }
+    figures = {"mentions": 2, "accuracy": 1.0, "candidate_recall": 1.0, "prior": 1.0}
+    assert scores["disambiguation"]["overall"].items() > figures.items()
     assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
 
 
@@ -346,7 +342,7 @@ def test_broken_answers_are_left_out_and_told(run: Linking, tmp_path: Path) -> N
     found.write_text("\n".join([right, *broken]))
     [scores], err, _ = run("score", gold, found, "--on-error", "skip")
     assert scores["answers_left_out"] == len(broken) == err.count("left out: 1: ")
-    assert scores["disambiguation"]["overall"] == {"mentions": 2, "accuracy": 0.5}
+    assert scores["disambiguation"]["overall"]["accuracy"] == 0.5
     for content, told in (
         ("", "no answer; wanted what link wrote"),
         ("{", "no answer; all are left out: 1: not JSON"),

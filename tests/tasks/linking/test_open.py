@@ -1,5 +1,6 @@
 """A linker is put together in one place, which names each part that does not fit the others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
+from tasks.linking.__main__ import parser
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.linker import basis_of
 from tasks.linking.open import LinkerSettings, open_linker
+from tasks.linking.options import settings_of
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG, fine_tuned
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -57,3 +60,34 @@ def test_a_part_that_does_not_fit_is_named(folder: Path, parts: dict[str, str], 
     with pytest.raises(ValueError, match=message) as raised:
         open_linker(LinkerSettings(**{"mentions": str(folder / "mentions"), **paths}, device="cpu"))
     assert "\n" not in str(raised.value)
+
+
+def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parts that an option names come from there, and then the calibration of all parts is not for them."""
+    linker = folder / "linker"
+    for name in ("mentions", "contexts", "model", "calibration"):
+        (linker / name).mkdir(parents=True)
+    for name in ("local", "global"):
+        (linker / f"calibration/{name}.json").touch()
+
+    def settings(*options: str) -> LinkerSettings:
+        return settings_of(parser().parse_args(["link", *options]))
+
+    with pytest.raises(
+        ValueError, match=r"linker: no linker\.json there; wanted a folder of BuildLinker, whole"
+    ):
+        settings("--linker", str(linker))
+    (linker / "linker.json").touch()
+    whole = settings("--linker", str(linker))
+    paths = whole.mentions, whole.contexts, whole.model, whole.calibration
+    assert paths == tuple(
+        str(linker / name) for name in ("mentions", "contexts", "model", "calibration/local.json")
+    )
+    assert settings("--linker", str(linker), "--global").calibration.endswith("global.json")
+    served = settings_of(parser().parse_args(["serve", str(linker)]))
+    assert served == replace(whole, shows_candidates=served.shows_candidates)
+    for options in (["--most-candidates", "9"], ["--contexts", "other"], ["--model", "other"]):
+        assert not settings("--linker", str(linker), *options).calibration
+    with pytest.raises(SystemExit):
+        settings("--linker", str(linker), "--workdir", str(folder))
+    assert "not allowed with argument --linker" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from model.hf.load import fingerprint_model
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
 from pipeline.lookup.held_out import HELD_OUT
+from tasks.linking import __main__ as linking
 from tests.support import DATA, ROOT
 from tests.support.forked import end
 from tests.support.killed import ended, family
@@ -41,12 +42,14 @@ from workflows import (
     BuildContexts,
     BuildDocuments,
     BuildEntityVocab,
+    BuildLinker,
     BuildMentionTable,
     BuildSequences,
     EvaluateLinking,
     ExportHuggingFace,
     ExtractPages,
     FetchDump,
+    LinkDocuments,
     Pretrain,
     PretrainRoberta,
     Report,
@@ -86,7 +89,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -
 
 ALL_FOLDERS = {
     "dump", "pages", "titles", "links", "entity_vocab", "mentions", "contexts", "tokenizer", "sequences",
-    "pretrain", "pretrain_roberta", "documents", "linking", "export", "finetune", "experiments", "report",
+    "pretrain", "pretrain_roberta", "documents", "linking", "linker", "export", "finetune", "experiments", "report",
 }  # fmt: skip
 
 
@@ -130,6 +133,34 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
     assert len(results["training"]["Pretrain"]["log"]) == 4
     own = [cell["weights"] for cell in results["cells"] if cell["variant"] == "luke"]
     assert all(weights["is_own"] and weights["preset"] == "tiny" for weights in own)
+
+
+@pytest.mark.smoke
+def test_the_linker_can_be_carried(
+    everything: RunAll, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy of its folder answers as the parts of the work directory do, in either way, and links documents."""
+    stage = everything.clone(BuildLinker)
+    for path in Path(stage.folder).rglob("*.arrow"):
+        assert path.stat().st_nlink > 1  # no bytes of the disk
+    copy = shutil.copytree(stage.folder, tmp_path / "linker")
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    page = next(storage.read_rows(next(Path(everything.clone(ExtractPages).folder).glob("paragraphs/*"))))
+    (texts / "a.jsonl").write_text(json.dumps({"id": "a", "text": page["text"]}))
+    for way in ([], ["--global"]):
+        answers = []
+        for where in (["--linker", str(copy)], ["--workdir", everything.workdir]):
+            linking.main(["link", *where, *way, "--device", "cpu", str(texts / "a.jsonl")])
+            answers.append(capsys.readouterr().out)
+        assert answers[0] == answers[1] > ""
+    settings = changed(everything.settings, linking={"documents": str(texts), "linker": str(copy)})
+    documents = LinkDocuments(settings=replace(settings, workdir=str(tmp_path / "work")))
+    assert not documents.requires()
+    run_in_process(documents)
+    assert documents.manifest().rows["links"] > 0
+    with pytest.raises(ValueError, match="linker has a mention table; give one of both"):
+        documents.clone(settings=changed(settings, linking={"mentions": str(copy / "mentions")})).check()
 
 
 @pytest.mark.smoke
@@ -514,6 +545,11 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
     calibration = json.loads(
         (Path(stage.clone(EvaluateLinking).folder) / "calibration/global.json").read_text()
     )
+    linker = Path(stage.clone(BuildLinker).folder)
+    told = json.loads((linker / "linker.json").read_text())
+    assert told["bytes"]["calibration"] == sum(path.stat().st_size for path in linker.glob("calibration/*"))
+    overall = of_pages["methods"]["local"]["disambiguation"]["overall"]
+    assert told["sets"][0]["methods"]["local"].items() > {"accuracy": overall["accuracy"]}.items()
     exported = fingerprint_model(str(Path(stage.clone(ExportHuggingFace).folder) / "model"))
     assert (calibration["made_for"]["model"], calibration["made_for"]["mode"]) == (exported, "global")
     told = [

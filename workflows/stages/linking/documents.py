@@ -16,6 +16,11 @@ from workflows.run.tables import Linking
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
+GIVEN = {
+    "mentions": "BuildMentionTable",
+    "linker": "BuildLinker",
+}  # fields of [linking], and whose folders they name
+
 
 class LinkDocuments(CorpusStage, beam.BeamStage):
     """A user's documents as pages and paragraphs, with links to the entities that they name."""
@@ -23,7 +28,7 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
     TABLES = ("corpus", "linking", "machine")
 
     FOLDER = "linked"
-    VERSION = 9
+    VERSION = 10
     NEED = Need(written=1.5)
     KEEPS = "blocks"
 
@@ -33,26 +38,33 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         return self.settings.linking
 
     def requires(self) -> dict[str, Stage]:
-        return {} if self.linking.mentions else self.cloned(BuildMentionTable)
+        return {} if self.linking.mentions or self.linking.linker else self.cloned(BuildMentionTable)
 
-    def mentions_folder(self) -> str:
-        return os.path.abspath(self.linking.mentions or self.clone(BuildMentionTable).folder)
+    def linker_parts(self) -> dict[str, Any]:
+        """The parts of the linker: all of `linker`, or a mention table alone."""
+        from tasks.linking.open import CALIBRATION, calibration_of, parts_of
+
+        if not self.linking.linker:
+            return {
+                "mentions": os.path.abspath(self.linking.mentions or self.clone(BuildMentionTable).folder)
+            }
+        found = parts_of(Path(os.path.abspath(self.linking.linker)))
+        calibrations = found.pop(CALIBRATION, None)
+        if calibrations and (path := calibration_of(calibrations)):
+            found["calibration"] = path
+        return {name: str(path) for name, path in found.items()}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        """The content of every file of the documents and of the model, and of all others that are given."""
-        given: dict[str, Any] = {}
-        if self.linking.contexts:
-            given["contexts"] = storage.manifest_sha256(self.linking.contexts)
-        if self.linking.calibration:
-            given["calibration"] = storage.file_sha256(self.linking.calibration)
+        """The content of every file of the documents, and of what is given."""
+        given: dict[str, Any] = {
+            name: storage.manifest_sha256(folder) for name in GIVEN if (folder := getattr(self.linking, name))
+        }
         if self.linking.ner:
             given |= {"ner": digests(self.linking.ner), "language": self.linking.language}
         return {
             **self.values("linking", "min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
             "documents": digests(self.linking.documents, self._names()),
-            "mentions": storage.manifest_sha256(self.linking.mentions) if self.linking.mentions else "",
-            "model": digests(self.linking.model) if self.linking.model else {},
             **given,
         }
 
@@ -75,19 +87,13 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
             raise ValueError(
                 "linking.documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
-        for name, stage in (("mentions", "BuildMentionTable"), ("contexts", "BuildContexts")):
+        if self.linking.linker and self.linking.mentions:
+            raise ValueError("linking.mentions: linking.linker has a mention table; give one of both")
+        for name, stage in GIVEN.items():
             if folder := getattr(self.linking, name):
                 given_manifest(f"linking.{name}", folder, stage)
-        if self.linking.model and not os.path.isdir(self.linking.model):
-            raise ValueError(
-                f"linking.model {self.linking.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
-            )
         if self.linking.ner:
             check_ner(self.linking.ner)
-        if self.linking.calibration and not os.path.isfile(self.linking.calibration):
-            raise ValueError(
-                f"linking.calibration {self.linking.calibration}: no such file; wanted one that calibrate wrote"
-            )
         super().check()
 
     def check_limits(self, made: storage.Manifest) -> None:
@@ -98,10 +104,9 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         from tasks.linking.corpora import linking
         from tasks.linking.open import LinkerSettings
 
-        paths = {name: getattr(self.linking, name) for name in ("model", "contexts", "calibration", "ner")}
         settings = LinkerSettings(
-            mentions=self.mentions_folder(),
-            **{name: os.path.abspath(path) for name, path in paths.items() if path},
+            **self.linker_parts(),
+            ner=os.path.abspath(self.linking.ner) if self.linking.ner else "",
             **self.values("linking", "language", "min_probability", "min_link_probability"),
             finds_all=True,
             device="cpu",

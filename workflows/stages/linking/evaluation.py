@@ -1,4 +1,4 @@
-"""The evaluation of the pretrained model on entity linking."""
+"""The evaluation of the pretrained model on entity linking, and the linker in one folder."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 12
+    VERSION = 14
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 
@@ -70,6 +70,54 @@ class EvaluateLinking(TorchStage):
 
     def headline(self, manifest: storage.Manifest) -> str:
         return "; ".join(map(_headline, self.read_json(SCORES)["sets"])) or "no held-out document"
+
+
+class BuildLinker(TorchStage):
+    """The linker in one folder: the look-ups, contexts, the model with its tokenizer, and calibrations.
+
+    Its files are those of the other stages, by another name where the file system allows it, or copies. `linker.json`
+    has the dump, sizes, and scores on held-out pages.
+    """
+
+    FOLDER = "linker"
+    TABLES = EvaluateLinking.TABLES
+    UPSTREAM = (BuildMentionTable, BuildContexts, EvaluateLinking)
+
+    def requires(self) -> dict[str, Stage]:
+        model = self.evaluation().model_stage()
+        return {**super().requires(), type(model).__name__: model} | self.tokenizer_requires()
+
+    def evaluation(self) -> EvaluateLinking:
+        """The stage that calibrates and scores the linker."""
+        return self.clone(EvaluateLinking)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer_identity()}
+
+    def work(self) -> Result:
+        from pipeline.sequences.tokenizer import copy_tokenizer
+        from tasks.linking.corpora import folder
+        from tasks.linking.open import CALIBRATION
+
+        evaluation, model = self.evaluation(), self.evaluation().model_stage()
+        stages = {
+            "mentions": self.clone(BuildMentionTable), "contexts": self.clone(BuildContexts), "model": model
+        }  # fmt: skip
+        parts = {
+            name: (each.folder, [storage.MANIFEST, *(file.path for file in each.manifest().files)])
+            for name, each in stages.items()
+        }
+        if isinstance(model, ExportHuggingFace):
+            inner = storage.join(model.folder, "model")
+            parts["model"] = inner, storage.list_files(inner)
+        else:
+            copy_tokenizer(self.tokenizer_folder(), storage.join(self.folder, "tokenizer"))
+        calibrations = storage.join(evaluation.folder, CALIBRATION)
+        parts[CALIBRATION] = calibrations, storage.list_files(calibrations)
+        recipe = evaluation.clone(Pretrain).configuration.recipe
+        facts = {"model_read_entities": recipe.masked_entity_share < 1}
+        folder.build(self.folder, parts, evaluation.read_json(SCORES), facts)
+        return Result(self.described())
 
 
 def _headline(of: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@
 const TRIES = 5; // of a request while the service is busy
 const LEVELS = [[0.5, "high"], [0.1, "middle"], [0, "low"]];
 const REASONS = { no_candidate: "No page is known by this name.", below_threshold: "No page is sure enough." };
-
 let service = { wiki: null, piece_bytes: 4096 }; // what /health says
 let threshold = 0;
 let asked = null; // the text, how much of it is linked in UTF-16 units and in code points, and what stops the asking
@@ -205,14 +204,16 @@ function fill(mention) {
   the("candidates").hidden = !best;
 }
 
-function titleCell({ title, qid, step }) {
-  const item = qid ? [outside(`https://www.wikidata.org/wiki/${encodeURIComponent(qid)}`, qid), " · "] : [];
-  return make("th", { scope: "row" }, pageLink({ title }), make("small", { className: "quiet" }, ...item, step));
+function titleCell(page) {
+  const { qid, own_id, step } = page;
+  const id = qid ? outside(`https://www.wikidata.org/wiki/${encodeURIComponent(qid)}`, qid) : own_id;
+  return make("th", { scope: "row" }, pageLink(page), make("small", { className: "quiet" }, id ?? "", id ? " · " : "", step));
 }
 
 const outside = (href, textContent) => make("a", { href, textContent, target: "_blank", rel: "noreferrer" });
 const encoded = (title) => encodeURIComponent(title.replaceAll(" ", "_")).replace(/%(2F|3A|2C)/g, decodeURIComponent);
-const pageLink = ({ title }) => (service.wiki ? outside(service.wiki + encoded(title), title) : make("bdi", {}, title));
+const addressOf = ({ title, own_id }) => (service.wiki && !own_id ? service.wiki + encoded(title) : null);
+const pageLink = (page) => (addressOf(page) ? outside(addressOf(page), page.title) : make("bdi", {}, page.title));
 
 // Copies, with the threshold as it is
 
@@ -224,16 +225,16 @@ function asJson() {
   const found = mentions.map((mention) => {
     const { candidates, ...answer } = mention.answer;
     const reason = reasonOf(mention);
-    for (const name of ["title", "page_id", "qid", "entity_id"]) answer[name] = reason ? null : mention.best[name];
+    for (const name in answer) if (/^title$|^qid$|_id$/.test(name)) answer[name] = reason ? null : mention.best[name];
     return { ...answer, reason, start: mention.first + answer.start, end: mention.first + answer.end };
   });
   return JSON.stringify({ text: asked.text.slice(0, asked.units), mentions: found });
 }
 
-/** The linked text: what is before, between and behind links by `plain`, links by `linked`. */
-function written(plain, linked) {
+/** The linked text: links by `linked`, what is before, between and behind them by `plain`. */
+function written(links, plain, linked) {
   let [made, done] = ["", 0];
-  for (const mention of mentions.filter(isLinked)) {
+  for (const mention of links) {
     made += plain(done, mention.start) + linked(mention);
     done = mention.end;
   }
@@ -245,28 +246,31 @@ function asWikitext() {
   const units = text.split("");
   const refer = (character, at) => units.fill("", at, at + character.length).fill(reference(character), at, at + 1);
   for (const found of text.matchAll(SPECIAL)) refer(found[0], found.index);
-  for (const { start, end } of mentions.filter(isLinked)) { // a wiki takes letters beside a link into it
+  const links = mentions.filter((each) => isLinked(each) && !each.best.own_id);
+  for (const { start, end } of links) { // a wiki takes letters beside a link into it
     const [before] = text.slice(Math.max(0, start - 2), start).match(/\p{L}$/u) ?? [];
     const [behind] = text.slice(end, end + 2).match(/^\p{L}/u) ?? [];
     if (before) refer(before, start - before.length);
     if (behind) refer(behind, end);
   }
   const escaped = (part) => part.replace(SPECIAL, reference);
-  return written((start, end) => units.slice(start, end).join(""), ({ best: { title }, start, end }) => {
+  const plain = (start, end) => units.slice(start, end).join("");
+  const linked = ({ best: { title }, start, end }) => {
     const colon = title.includes(":") || title.startsWith("/") ? ":" : ""; // no file, category or other language
     return `[[${colon}${escaped(title)}|${escaped(text.slice(start, end).trim().replace(/\s+/g, " "))}]]`;
-  });
+  };
+  return written(links, plain, linked);
 }
 
 function asHtml() {
   const escaped = (part) => part.replace(/[<>&"']/g, reference);
   const broken = (part) => part.replace(/\n\s*\n/g, "</p>\f<p>").replaceAll("\n", "<br>\n").replaceAll("\f", "\n");
   const lines = (start, end) => broken(escaped(asked.text.slice(start, end)));
-  const linked = ({ best: { title }, start, end }) => {
-    const address = service.wiki ? ` href="${escaped(service.wiki + encoded(title))}"` : "";
-    return `<a title="${escaped(title)}"${address}>${lines(start, end)}</a>`;
+  const linked = ({ best, start, end }) => {
+    const address = addressOf(best) ? ` href="${escaped(addressOf(best))}"` : "";
+    return `<a title="${escaped(best.title)}"${address}>${lines(start, end)}</a>`;
   };
-  return `<p>${written(lines, linked)}</p>`;
+  return `<p>${written(mentions.filter(isLinked), lines, linked)}</p>`;
 }
 
 async function copy(format) {
@@ -290,8 +294,7 @@ function listen() {
   on("stop", "click", () => (asked.stop.abort(), the("link").focus())); // Stop hides, and would lose it
   on("threshold", "input", () => setThreshold((the("threshold").value / 100) ** 2)); // most confidences are small
   on("close", "click", close);
-  const press = (event) => (event.preventDefault(), event.target.click()); // a blank would scroll the page
-  on("linked", "keydown", (event) => ["Enter", " "].includes(event.key) && press(event));
+  on("linked", "keydown", (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), event.target.click()));
   document.addEventListener("keydown", (event) => event.key === "Escape" && close());
   for (const format in FORMATS) on(format, "click", () => copy(format).catch(fail));
   for (const each of examples) each.onclick = () => ((the("text").value = each.textContent), link());

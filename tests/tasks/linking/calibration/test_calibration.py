@@ -110,10 +110,11 @@ def test_weights_are_those_of_scipy() -> None:
     generator = np.random.default_rng(1)
     features, is_own = generator.normal(size=(60, 4, 3)), np.arange(4) < generator.integers(2, 5, 60)[:, None]
     right = generator.integers(0, 2, 60)
-    is_right, expected = np.arange(4) == right[:, None], np.array([1.0, 0.0, 1.0])
+    is_right = np.arange(4) == right[:, None]
+    expected, variances = np.array([1.0, 0.0, 1.0]), np.array([0.25, 1.0, 4.0])
 
     def loss_of(weights: np.ndarray) -> float:
-        found = ((weights - expected) ** 2).sum() / 2
+        found = ((weights - expected) ** 2 / variances).sum() / 2
         for rows, own, place in zip(features, is_own, right, strict=True):
             scores = rows[own] @ weights
             found += float(np.log(np.exp(scores).sum()) - scores[place])
@@ -121,7 +122,7 @@ def test_weights_are_those_of_scipy() -> None:
 
     for least in (-np.inf, 0.9):
         lowest = np.array([-np.inf, -np.inf, least])
-        found = likeliest(features, is_own, is_right, expected, lowest)
+        found = likeliest(features, is_own, is_right, expected, variances, lowest)
         bounds = [(None if low == -np.inf else low, None) for low in lowest]
         theirs = minimize(loss_of, expected, bounds=bounds, method="L-BFGS-B", options={"gtol": 1e-8})
         np.testing.assert_allclose(found, theirs.x, atol=1e-3)

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 import pytest
 
 from tasks.io.records import Record
-from tasks.linking.service.batching import Answer, Batches, Check, Gone, LinkRequest, answers_of
+from tasks.linking.service.batching import Answer, Asked, Batches, Check, Gone, LinkRequest, answers_of
 from tests.support import ROOT
 
 SIZE = len(b'{"texts": ["a"], "candidates": false}')  # of the shortest request
@@ -111,7 +111,7 @@ def test_a_mistake_is_its_own_requests_alone() -> None:
 def test_candidates_are_shown_to_who_asked_for_them() -> None:
     linker = Linker()
     linker.goes.set()
-    asked = [(each, Future[bytes]()) for each in (request("a", candidates=True), request("b"))]
+    asked = [Asked(each, Future[bytes]()) for each in (request("a", candidates=True), request("b"))]
     shown, bare = answers_of(read, linker, asked)
     assert isinstance(shown, bytes)
     assert isinstance(bare, bytes)
@@ -126,10 +126,10 @@ def test_what_nobody_waits_for_ends_between_its_parts() -> None:
     """The others of its batch begin again without it."""
     linker = Linker()
     linker.goes.set()
-    asked = [(request(text), Future[bytes]()) for text in "abc"]
+    asked = [Asked(request(text), Future[bytes]()) for text in "abc"]
 
     def link(together: LinkRequest, check: Check) -> list[Answer]:
-        asked[1][1].cancel()
+        asked[1].reply.cancel()
         return linker(together, check)
 
     first, gone, third = answers_of(read, link, asked)

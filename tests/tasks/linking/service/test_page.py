@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -19,6 +20,7 @@ import uvicorn
 from tasks.io.records import Record
 from tasks.linking.formats import wikitext
 from tasks.linking.linker import Linker
+from tasks.linking.own import OwnEntities, OwnEntity
 from tasks.linking.service import service
 from tasks.linking.service.service import Limits, make_app
 from tests.support.browser import opened_on_phone
@@ -29,7 +31,7 @@ from tests.support.serving import in_thread
 WIKI = "https://en.wikipedia.org/wiki/"
 NAME, TITLE = "<script>alert(1)</script>", "</a><img src=x onerror='alert(2)'>?&#"
 HOSTILE = f"\u202e\"{NAME}\" <b onclick=alert(3)>' [[Ann]] ''\u202c"  # the other way round
-ASTRAL = "\U0001d538\U0001f600\n\nAnn met \U00020000Ann\U00020000; -- Ann,\n* ab\n"
+ASTRAL = "\U0001d538\U0001f600\n\nBob met \U00020000Ann\U00020000; -- Ann,\n* ab\n"
 ARTICLES = [
     ("Ann, Ann, Ann", [(0, 3, "A"), (5, 3, "A")]),
     (f"{NAME} ab ab ab", [(0, 25, TITLE), (26, 2, "B"), (29, 2, "A"), (32, 2, "A")]),
@@ -40,16 +42,16 @@ ARTICLES = [
 def linker(tmp_path_factory: pytest.TempPathFactory) -> Linker:
     folder = tmp_path_factory.mktemp("mentions")
     write_mentions(folder, small_pages(ARTICLES, ["A", TITLE]), qids={0: "Q5"})
-    return linker_of(folder)
+    linker = linker_of(folder)
+    linker.finder.own = OwnEntities([OwnEntity("<1", "Bob", ["Bob"], "")], linker.finder.table)
+    return linker
 
 
 @pytest.fixture(scope="module")
 def address(linker: Linker) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service, "wiki_of", lambda _: WIKI)
-        config = uvicorn.Config(make_app(linker, Limits(bytes=400)), log_level="error")
-        with in_thread(uvicorn.Server(config)) as port:
-            yield f"http://127.0.0.1:{port}/"
+    server = uvicorn.Server(uvicorn.Config(make_app(linker, Limits(bytes=400)), log_level="error"))
+    with mock.patch.object(service, "wiki_of", return_value=WIKI), in_thread(server) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @pytest.fixture
@@ -86,11 +88,10 @@ def answered(linker: Linker, *pieces: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("path", "kind"), [("", "html"), ("page.js", "javascript"), ("page.css", "css")])
 def test_a_policy_lets_nothing_else_run(address: str, path: str, kind: str) -> None:
-    with urlopen(address + path) as answer:
-        assert answer.status == 200
-    assert answer.headers["Content-Type"] == f"text/{kind}; charset=utf-8"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert {*answer.headers["Content-Security-Policy"].split("; ")} == {
+    headers = urlopen(address + path).headers
+    assert headers["Content-Type"] == f"text/{kind}; charset=utf-8"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert {*headers["Content-Security-Policy"].split("; ")} == {
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
         "form-action 'none'", "frame-ancestors 'none'", "trusted-types 'none'", "require-trusted-types-for 'script'",
     }  # fmt: skip
@@ -135,11 +136,10 @@ def test_markup_stays_text(page: Any) -> None:
 
 
 def test_characters_of_two_units_move_no_link(page: Any, linker: Linker) -> None:
-    assert [name for name, *_ in link(page, ASTRAL)] == ["Ann", "Ann", "Ann", "ab"]
+    assert [name for name, *_ in link(page, ASTRAL)] == ["Bob", "Ann", "Ann", "ab"]
     answer = answered(linker, ASTRAL)
     assert json.loads(copied(page, "JSON")) == answer
-    links = [(each["start"], each["end"], wikitext.link(each)) for each in answer["mentions"]]
-    assert copied(page, "Wikitext") == wikitext.linked(ASTRAL, links)
+    assert f"== &#32; ==\n{copied(page, 'Wikitext')}\n\n" == wikitext.document(answer)
 
 
 def test_a_long_text_is_asked_in_pieces(page: Any, linker: Linker) -> None:

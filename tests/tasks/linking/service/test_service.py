@@ -268,6 +268,7 @@ def test_the_service_describes_itself(client: TestClient) -> None:
     made = client.get("/openapi.json").json()
     assert {path: [*methods] for path, methods in made["paths"].items()} == {
         "/link": ["post"],
+        "/nif": ["post"],
         "/health": ["get"],
     }
     link = made["paths"]["/link"]["post"]
@@ -279,8 +280,43 @@ def test_the_service_describes_itself(client: TestClient) -> None:
     request = {"documents": [{"text": "ab"}], "candidates": True}
     [found] = client.post("/link", json=request).json()["documents"][0]["mentions"]
     assert found.keys() <= schemas["Mention"]["properties"].keys()
-    assert found["candidates"][0].keys() == schemas["Candidate"]["properties"].keys()
+    assert found["candidates"][0].keys() <= schemas["Candidate"]["properties"].keys()
     assert "http" not in json.dumps(made)
+
+
+NIF = """@prefix nif: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> .
+<http://a.org/r#char=0,12> a nif:Context ; nif:isString "Ann met Bob." ; nif:endIndex 12 .
+"""
+ANN = """<http://a.org/r#char=0,3> a nif:Phrase ; nif:beginIndex 0 ; nif:endIndex 3 ;
+    nif:referenceContext <http://a.org/r#char=0,12> .
+"""
+
+
+def test_texts_of_nif_are_answered_as_documents_are(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mentions that a text brings are linked, or else all names; other requests are computed with it."""
+    rdflib = pytest.importorskip("rdflib", reason="NIF is read with it")
+    from tasks.linking.formats.nif import ITSRDF
+
+    monkeypatch.setattr(service, "wiki_of", lambda facts: "https://a.wikipedia.org/wiki/")
+    with TestClient(make_app(linker, Limits(mentions=4))) as client:
+        for given, ends in ((NIF, {"offset_0_3": "A", "offset_8_11": "B"}), (NIF + ANN, {"char=0,3": "A"})):
+            headers = {"content-type": "application/x-turtle; charset=utf-8"}
+            answer = client.post("/nif", content=given, headers=headers)
+            assert (answer.status_code, answer.headers["content-type"][:20]) == (200, "application/x-turtle")
+            graph = rdflib.Graph().parse(data=answer.text, format="turtle")
+            found = {
+                str(phrase).partition("#")[2]: str(page).partition("wiki/")[2]
+                for phrase, page in graph.subject_objects(ITSRDF.taIdentRef)
+                if "wikipedia" in page
+            }
+            assert found == ends
+        many = NIF.replace("Ann", "Ann Ann Ann Ann")
+        for content, kind, status in (
+            (NIF, "text/plain", 415), ("{", "text/turtle", 400), (many, "text/turtle", 413),
+        ):  # fmt: skip
+            answer = client.post("/nif", content=content, headers={"content-type": kind})
+            assert answer.status_code == status
+            assert answer.json()["error"]
 
 
 def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:

@@ -6,82 +6,21 @@ mention table knows QIDs, else by its title. Where no table is given, every titl
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pipeline.lookup.names import page_title
 from pipeline.storage.files import write_bytes
 from tasks.io.metrics import precision_recall_f1
-from tasks.linking.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
-from tasks.linking.certainty import reliability
+from tasks.linking.candidates import NO_LINKS, CandidateFinder
+from tasks.linking.certainty import Figures, reliability
 from tasks.linking.documents.document import Document, Mention, Skipped
-from tasks.linking.documents.reading import Answers, Place, read_answers, read_documents
+from tasks.linking.documents.reading import Answers, read_answers, read_documents
+from tasks.linking.scores.disambiguation import disambiguation_scores
+from tasks.linking.scores.pairs import Pair, annotated, resolver, scored
 
-Figures = dict[str, Any]
 Link = tuple[int, int, str]  # start, end and title
-Resolve = Callable[[Mention], str | None]
-"""The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
 EXAMPLES = 10
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A document with its gold mentions and those that are scored, whose titles went through redirects.
-
-    Of `gold` those are scored, without a title where the dump lacks the page; `names` are the texts of all gold
-    mentions, which `link` was given. Links of the document's own, `without`, do not count.
-    """
-
-    gold: Sequence[Mention]
-    found: Sequence[Mention]
-    text: str
-    names: Sequence[str] = ()
-    probabilities: Mapping[Place, float] = field(default_factory=dict)
-    without: OwnLinks = NO_LINKS
-
-    @classmethod
-    def of(
-        cls,
-        gold: Document,
-        found: Sequence[Mention],
-        resolve: Resolve,
-        probabilities: Mapping[Place, float] | None = None,
-        without: OwnLinks = NO_LINKS,
-    ) -> "Pair":
-        """The mentions of both inside the annotated part; a page of `found` that the dump lacks stays as it is told.
-
-        A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
-        mentions are not scored, and answers at their places do not count.
-        """
-
-        def known(mention: Mention) -> str | None:
-            end = resolve(mention)
-            return None if end in without.alone else end
-
-        wanted, given = scored(gold), gold.mentions or ()
-        ignored = {(m.start, m.end) for m in given if m.optional} - {(m.start, m.end) for m in wanted}
-        answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
-        return cls(
-            [Mention(m.start, m.end, known(m)) for m in wanted],
-            [Mention(m.start, m.end, resolve(m) or m.page) for m in answered],
-            gold.text,
-            [gold.text[m.start : m.end] for m in given],
-            probabilities or {},
-            without,
-        )
-
-
-def scored(gold: Document) -> list[Mention]:
-    """The gold mentions that are scored: those in the annotated part that are not optional."""
-    return [each for each in annotated(gold, gold.mentions or ()) if not each.optional]
-
-
-def annotated(gold: Document, mentions: Sequence[Mention]) -> list[Mention]:
-    """Those of some mentions that stand in the part of a document where mentions are annotated."""
-    first, last = gold.annotated
-    return [each for each in mentions if first <= each.start and each.end <= last]
 
 
 def score_files(
@@ -185,18 +124,6 @@ def is_page(identity: str, finder: CandidateFinder | None) -> bool:
     return target is not None and target.page_id is not None
 
 
-def resolver(finder: CandidateFinder | None) -> Resolve:
-    """Return a function to the ends of mentions; without a finder these are titles as they are, or else QIDs."""
-
-    def resolve(mention: Mention) -> str | None:
-        if finder is None:
-            return page_title(mention.title) if mention.title else mention.qid
-        target = finder.page_of(mention)
-        return target.title if target else None
-
-    return resolve
-
-
 # Scores
 
 
@@ -210,41 +137,6 @@ def without_page(pairs: Sequence[Pair], answers: Sequence[Answers]) -> dict[str,
         if place in of_each.reasons
     )
     return dict(sorted(found.items()))
-
-
-def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:
-    """Of the gold mentions in the knowledge base how many have the right title.
-
-    Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
-    commonest candidate is right for (`prior`). Ambiguous are those with two candidates or more, the right one among
-    them.
-    """
-    rows = []
-    for pair in pairs:
-        answers = {(each.start, each.end): each.title for each in pair.found}
-        known = [each for each in pair.gold if each.title]
-        found = {}
-        if finder:
-            candidates = finder.of_document(pair.names, pair.without)
-            found = dict(zip(pair.names, candidates, strict=True))
-        for each in known:
-            of_each = found.get(pair.text[each.start : each.end], NOTHING)
-            titles = [one.title for one in of_each.items]
-            is_right = answers.get((each.start, each.end)) == each.title
-            rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))
-    figures = {"overall": shares_of(rows, finder)}
-    if finder:
-        figures["ambiguous"] = shares_of([row for row in rows if row[1] and row[3]], finder)
-    return figures
-
-
-def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFinder | None) -> Figures:
-    """Of mentions (right, reachable, right by the prior, several candidates) the shares of the first three."""
-    names = ("accuracy", "candidate_recall", "prior") if finder else ("accuracy",)
-    counts = {name: sum(row[number] for row in rows) for number, name in enumerate(names)}
-    return {"mentions": len(rows)} | {
-        name: count / len(rows) if rows else 0.0 for name, count in counts.items()
-    }
 
 
 def calibration_of(pairs: Iterable[Pair]) -> Figures:

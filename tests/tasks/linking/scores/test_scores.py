@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
@@ -19,7 +20,9 @@ from tasks.linking.certainty import reliability
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
-from tasks.linking.scores import Pair, linking_scores, score_files
+from tasks.linking.scores.disambiguation import disambiguation_scores, interval_of
+from tasks.linking.scores.pairs import Pair
+from tasks.linking.scores.scores import linking_scores, score_files
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import example, given, st
 
@@ -323,3 +326,25 @@ def test_a_page_s_own_links_do_not_count(tmp_path: Path, number: int) -> None:
 def without_id(values: dict[str, Any]) -> dict[str, Any]:
     """Without the number of an entity, which the vocabulary decides."""
     return {name: value for name, value in values.items() if name != "entity_id"}
+
+
+def test_intervals_are_those_of_drawn_documents() -> None:
+    """Documents of many mentions count more, and mentions of one document are alike."""
+    chance = np.random.default_rng(1)
+    documents = np.repeat(np.arange(80), chance.integers(1, 30, 80))
+    values = (chance.random(len(documents)) < chance.random(80)[documents]).astype(float)
+    sums, counts = np.bincount(documents, values), np.bincount(documents)
+    drawn = chance.multinomial(80, np.full(80, 1 / 80), 20_000)
+    low, high = np.percentile((drawn @ sums) / (drawn @ counts), [2.5, 97.5])
+    assert interval_of(documents, values) == pytest.approx([low, high], abs=(high - low) / 15)
+    assert interval_of(documents, np.ones(len(documents))) == [1.0, 1.0]
+    assert interval_of(documents[:1], values[:1]) is None
+
+
+def test_answers_count_by_the_look_up_that_has_found_their_page(table: Path) -> None:
+    finder = CandidateFinder(MentionTable(str(table)))
+    gold = [Mention(0, 3, "A"), Mention(8, 11, "B")]
+    found = [Mention(0, 3, "A"), Mention(8, 11, "Nowhere")]
+    pair = Pair(gold, found, "Ann met Bob.", ["Ann", "Bob"])
+    steps = disambiguation_scores([pair], finder)["steps"]
+    assert steps == {"exact": {"mentions": 1, "right": 1}, "none": {"mentions": 1, "right": 0}}

@@ -1,0 +1,73 @@
+"""BuildLinker: the parts of a linker in; out one folder with all of them, for any machine.
+
+mentions/, contexts/  the folders of BuildMentionTable and BuildContexts
+model/, tokenizer/    the model; a tokenizer of its own where the model's folder has none
+calibration/          a file for each method
+linker.json           what it was made of, its sizes, and how often it was right
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from tasks.linking.certainty import Figures
+from tasks.linking.linker import VERSION
+from tasks.linking.open import LINKER
+
+SCORES = ("accuracy", "accuracy_interval", "candidate_recall", "candidate_recall_interval")
+
+
+def build(
+    folder: str, parts: Mapping[str, tuple[str, Sequence[str]]], scores: Figures, facts: Figures
+) -> None:
+    """Link the files of each part, a folder with names in it, into a folder of the part's name; then describe them.
+
+    `scores` are those of EvaluateLinking, `facts` what else `linker.json` has.
+    """
+    sizes = dict[str, int]()
+    for part, (source, names) in parts.items():
+        for name in names:
+            target = Path(folder, part, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            link_or_copy(os.path.join(source, name), str(target))
+            sizes[part] = sizes.get(part, 0) + target.stat().st_size
+    table = storage.read_manifest(os.path.join(folder, "mentions"))
+    told = {
+        "version": VERSION,
+        "language": table.facts["language"],
+        "dump": table.facts["dump"],
+        "names": table.rows["names"],
+        "titles": table.rows["targets"],
+        "entities": table.facts["entities"],
+        "bytes": sizes,
+        **facts,
+        "sets": list(map(_set_of, scores["sets"])),
+    }
+    text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    storage.write_bytes(
+        os.path.join(folder, LINKER), text.encode()
+    )  # the last one: without it the folder is none
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Give a file another name, or copy it where the file system has no such names."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _set_of(scored: Figures) -> dict[str, Any]:
+    """What is told of a set of documents: of each method the shares of right answers and of reachable pages."""
+    return {
+        **{name: scored[name] for name in ("name", "of_dump", "documents")},
+        "methods": {
+            method: {name: figures["disambiguation"]["overall"][name] for name in SCORES}
+            | {"expected_calibration_error": figures["calibration"]["expected_calibration_error"]}
+            for method, figures in scored["methods"].items()
+        },
+    }
