@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.mediawiki.titles import redirect_target
@@ -199,6 +199,7 @@ def paragraphs(draw: st.DrawFn) -> Paragraph:
     st.sampled_from(["fixed", "paper"]),
     st.sampled_from(["en", "ja"]),
 )
+@example([Paragraph("", "日本。's", (Link(3, 5, "Gull Bay"),))], Limits(8, 1, 1, 1), "fixed", "en")
 def test_any_page_agrees_with_the_plain_rules(
     tokenizer: WordTokenizer,
     plain: Tokenizer,
