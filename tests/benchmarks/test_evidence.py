@@ -1,6 +1,5 @@
 """What decides the meaning of the figures of `benchmarks.evidence`, beside plain loops."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -121,56 +120,6 @@ def test_scores_of_a_model_are_those_of_each_sequence_alone(
             head, table = module.heads[ENTITY_LOSS]
             logits = head(states, table.weight)[0].numpy()
         np.testing.assert_allclose(scores, logits[mention.candidates], atol=1e-5)
-
-
-def test_pages_that_choose_are_not_asked(mentions: list[probe.Mention]) -> None:
-    found = probe.Probe.of(mentions, 0.5)
-    assert sorted([*found.choosing, *found.asked]) == list(range(len(mentions)))
-    assert all(is_held_out(mentions[n].page_id, 0.5) for n in found.choosing)
-    assert not any(is_held_out(mentions[n].page_id, 0.5) for n in found.asked)
-    with pytest.raises(ValueError, match=r"^--chosen-by 1.0: \d+ mentions choose and 0 are asked"):
-        probe.Probe.of(mentions, 1.0)
-
-
-def test_of_equals_the_first_candidate_and_the_smallest_weights_count() -> None:
-    prior, first = np.log([0.6, 0.4]), np.array([7, 8])
-    mentions = [probe.Mention(1, 0, place, label, first, prior) for place, label in enumerate((7, 8, 8, 9))]
-    score = [np.array(each) for each in ([0.0, 0.0], [0.0, 1.0], [0.0, 8.0], [0.0, 1.0])]
-    assert probe.is_right(mentions, score).tolist() == [True, True, True, False]
-    count, (weight,) = probe.choose_weights(mentions, [score])
-    assert (count, weight) == (3, next(each for each in probe.WEIGHTS if each > np.log(1.5)))
-    assert probe.choose_weights(mentions[:1], [score[:1], score[:1]]) == (1, (0.0, 0.0))
-
-
-def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention]) -> None:
-    """The weight of what knows is above 0, that of what is always wrong is 0, and each adds what it can."""
-    knows = [(each.candidates == each.label).astype(float) * 30 for each in mentions]
-    errs = [-each for each in knows]
-    found = probe.Probe.of(mentions, 0.5)
-    reachable = np.array([mentions[n].label in mentions[n].candidates for n in found.asked])
-    prior, none, _ = found.weighed()
-    assert none == ()
-    assert found.weighed(errs)[1] == (0.0,)
-    table, choices = probe.methods(found, [errs, knows], [errs, knows])
-    assert np.array_equal(table["prior + bag of words"] == 1, reachable), "the better bag is chosen"
-    np.testing.assert_allclose(table["prior + LUKE"], (prior + reachable) / 2)
-    assert len(choices) == 1 + 1 + 2 + 2
-    accuracies, differences = probe.tables(found, table)
-    assert [row["method"] for row in accuracies] == list(table)
-    assert len(differences) == 1 + 2 + 2
-    for row in differences:
-        name, base = row["method"].split(" less ")
-        assert row["mean"] == pytest.approx(100 * (table[name] - table[base]).mean())
-
-
-def test_an_interval_is_of_pages() -> None:
-    """Of pages that differ as wholes the interval is as wide as that of one value a page."""
-    pages = np.repeat(np.arange(50), 10)
-    values = (pages % 2).astype(float)
-    mean, low, high = probe.interval(pages, values)
-    assert mean == 0.5
-    spread = 1.96 * 0.5 / math.sqrt(50)
-    assert (low, high) == pytest.approx((0.5 - spread, 0.5 + spread), abs=0.03)
 
 
 def test_known_entities_are_those_of_the_evaluation(folder: Path) -> None:

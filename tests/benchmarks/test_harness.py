@@ -1,4 +1,4 @@
-"""The parts that all benchmarks share: tables, options, child processes, and what a command takes."""
+"""The parts that all benchmarks share: child processes, what a command takes, and checks that fail."""
 
 import json
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.options import Options, python_of
-from benchmarks.harness.report import Report, equal_losses, median, table
+from benchmarks.harness.options import Options
+from benchmarks.harness.report import Report, equal_losses
 from benchmarks.harness.workloads import ROOT, ask, environment
 
 ORPHAN = """
@@ -49,34 +49,11 @@ def test_a_command_that_fails_or_never_ends_says_so_without_paths() -> None:
     assert measured("import time; time.sleep(600)", timeout=0.5)["failure"] == "not finished after 0 s"
 
 
-def test_tables_align_numbers_and_say_what_is_missing() -> None:
-    rows = [{"what": "a|b", "s": 1.234, "ok": True, "rows": "x 1,000"}]
-    rows.append({"what": "c", "s": None, "ok": False, "rows": "x 2, y 3"})
-    assert table(rows).splitlines() == [
-        "| what |    s |  ok | rows     |",
-        "| ---- | ---: | --: | -------- |",
-        "| a\\|b | 1.23 | yes | x 1,000  |",
-        "| c    |    - |  NO | x 2, y 3 |",
-    ]
-    assert table([]) == "(nothing measured)\n"
-    assert (median([3, None, 1]), median([None])) == (2, None)
-
-
 def test_losses_are_equal_within_a_thousandth() -> None:
     rows = [{"loss": 3.0}, {"loss": 3.002}, {"failure": "signal 9"}]
     assert [row["passed"] for row in equal_losses(rows, lambda row: "")] == [True]
     assert [row["passed"] for row in equal_losses([*rows, {"loss": 3.1}], lambda row: "")] == [False]
     assert equal_losses(rows[:1], lambda row: "") == []
-
-
-def test_commands_are_kept_without_notes_and_folders(tmp_path: Path) -> None:
-    parser = Options("tasks.some_name", "what it does", quick="less")
-    options = parser.read(["--quick", "--note", "a note", "--output", str(tmp_path / "out.json")])
-    assert options.command == "python -m benchmarks.tasks.some_name --quick --output out.json"
-    assert parser.read(["--quick"]).output.name.endswith("-some-name-quick.json")
-    assert python_of(sys.executable) == Path(sys.executable).absolute()
-    with pytest.raises(Exception, match="no python in"):
-        python_of(str(tmp_path))
 
 
 def test_a_failed_check_ends_the_command_behind_the_report(

@@ -25,25 +25,3 @@ def test_both_train_the_same_model_on_the_same_batches(
         assert ours[name] == theirs[name]
     assert ours["micro_batches"] == 3
     assert all(len(ours[name]) == 2 for name in ("seconds", "waits", "tokens", "flops"))
-
-
-def row(who: str, number: int, seconds: float, loss: float = 3.0) -> dict[str, object]:
-    kind = {"who": who, "size": "base", "first_step": number, "compare": True, "loss": loss}
-    measured = {"seconds": [seconds], "waits": [seconds / 100], "tokens": [100], "flops": [1e9]}
-    return kind | measured | {"matrix_flops": 1e9, "micro_batches": 8, "peak_mb": 10.0}
-
-
-ROWS = [
-    *(row("ours", number, seconds) for number, seconds in enumerate((4.0, 5.0, 10.0))),
-    *(row("transformers", number, seconds) for number, seconds in enumerate((10.0, 10.0, 10.0))),
-    {"who": "ours", "size": "large", "first_step": 0, "compare": False, "failure": "signal 9"},
-]
-
-
-def test_rows_are_medians_and_ratios_are_of_pairs() -> None:
-    ours, theirs, large = script.training_rows(ROWS)
-    assert (ours["tokens/s"], ours["seconds a step"], theirs["tokens/s"]) == (20.0, 5.0, 10.0)
-    assert ours["share of the product rate"] == 0.2
-    assert ours["waiting for the loader"] == pytest.approx(0.01)
-    assert (large["steps"], large["tokens/s"], large["peak MB"]) == (0, None, None)
-    assert [line["x transformers"] for line in script.ratios(ROWS)] == [2.5, 2.0, 1.0, 2.0]

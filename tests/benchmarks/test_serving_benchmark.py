@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the service runs in it")
 from benchmarks.harness.report import Report
 from benchmarks.tasks import linking_workloads as workloads
 from benchmarks.tasks import serving as script
-from tests.support.clients import KINDS, honest, same
+from tests.support.clients import KINDS, honest
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 TEXTS = [f"{n} Ann met Bob, and Bob and Ann met ab; " + "nobody else was there. " * 4 for n in range(6)]
@@ -66,29 +66,3 @@ def test_a_wrong_answer_is_found(table: Path, tmp_path: Path) -> None:
     row = script.wait_row("all", found)
     assert (row["answers"], row["refused"], row["wrong"]) == (6, 0, 1)
     assert 0 < row["median, s"] <= row["95 %, s"] <= row["longest, s"] == max(found["waits"])
-
-
-@pytest.mark.parametrize(
-    ("other", "is_same"),
-    [
-        ([{"title": "Bob", "probability": 0.25}], True),
-        ([{"title": "Bob", "probability": 0.250001}], True),
-        ([{"title": "Bob", "probability": 0.25001}], False),
-        ([{"title": "Bob", "probability": None}], False),
-        ([{"title": None, "probability": 0.25}], False),
-        ([{"title": "Bob"}], False),
-        ([], False),
-        (None, False),
-    ],
-)
-def test_answers_are_the_same_but_for_the_last_digit(other: object, is_same: bool) -> None:
-    assert same([{"title": "Bob", "probability": 0.25}], other) == is_same
-
-
-@pytest.mark.slow
-def test_a_service_that_does_not_start_says_why(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ValueError, match=r"the service does not start: error: .*no such"),
-        script.served(["--mentions", str(tmp_path / "none")]),
-    ):
-        pass

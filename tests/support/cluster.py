@@ -79,7 +79,7 @@ class Cluster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> psutil.Process:
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 command,
@@ -91,7 +91,6 @@ class Cluster:
                 start_new_session=True,
             )
         self.processes[name] = process
-        return psutil.Process(process.pid)
 
     def start_all(self) -> None:
         scripts = Path(sys.executable).parent

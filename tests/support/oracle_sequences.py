@@ -104,7 +104,7 @@ class SequenceMaker:
         sentences = [
             sentence
             for row in paragraphs
-            for sentence in self._sentences(row["text"], self._without_own(row))
+            for sentence in self._sentences(row["text"], self._without_own(row), row["links"])
         ]
         fitting = [sentence for sentence in sentences if self._fits(sentence)]
         return [self._row(page_id, pack) for pack in self._packs(fitting) if self._has_links(pack)]
@@ -116,7 +116,8 @@ class SequenceMaker:
         self.drops["links:same_page"] += len(row["links"]) - len(kept)
         return kept
 
-    def _sentences(self, text: str, links: Sequence[Row]) -> Iterator[Sentence]:
+    def _sentences(self, text: str, links: Sequence[Row], anchors: Sequence[Row]) -> Iterator[Sentence]:
+        """No sentence ends inside an anchor, wherever that leads."""
         known = [
             (link, self.aliases.get(link["target"], UNKNOWN_ENTITY))
             for link in links
@@ -124,7 +125,7 @@ class SequenceMaker:
         ]
         self.drops["links:out_of_vocabulary"] += len(links) - len(known)
         held = 0
-        for start, end in self._spans(text, links):
+        for start, end in self._spans(text, anchors):
             inside = [(link, entity) for link, entity in known if start <= link["start"] < link["end"] <= end]
             held += len(inside)
             yield self._sentence(text, start, end, inside)

@@ -1,6 +1,6 @@
-"""A file page_props.sql, as mysqldump writes it; and its rows, by a plain reader that goes from sign to sign."""
+"""A file page_props.sql, as mysqldump writes it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 Row = tuple[int, str, bytes]  # page id, property, value
 _HEAD = """-- MariaDB dump 10.19  Distrib 10.5.26-MariaDB, for debian-linux-gnu (x86_64)
@@ -41,7 +41,6 @@ UNLOCK TABLES;
 -- Dump completed on 2026-11-02  3:12:45
 """
 _ESCAPED = {0: "\\0", 10: "\\n", 13: "\\r", 26: "\\Z", 34: '\\"', 39: "\\'", 92: "\\\\"}
-_MEANT = {"0": 0, "n": 10, "r": 13, "Z": 26, "t": 9, "b": 8}
 
 
 def sql(statements: Sequence[Sequence[Row]], wiki: str = "testwiki") -> bytes:
@@ -55,31 +54,3 @@ def _row(row: Row) -> bytes:
     text = b"".join(_ESCAPED[each].encode() if each in _ESCAPED else bytes([each]) for each in value)
     key = b"NULL" if page % 3 else b"-1.5e-05"
     return b"(%d,'%s','%s',%s)" % (page, name.encode(), text, key)
-
-
-def plain_rows(content: bytes) -> Iterator[Row]:
-    """The rows of such a file, a sign after the other."""
-    for line in content.split(b"\n"):
-        if not line.startswith(b"INSERT"):
-            continue
-        fields: list[bytearray] = [bytearray()]
-        is_quoted = is_escaped = False
-        for sign in line[line.index(b"(") :]:
-            letter = chr(sign)
-            if is_escaped:
-                fields[-1].append(_MEANT.get(letter, sign))
-                is_escaped = False
-            elif is_quoted and letter == "\\":
-                is_escaped = True
-            elif letter == "'":
-                is_quoted = not is_quoted
-            elif is_quoted:
-                fields[-1].append(sign)
-            elif letter == "(":
-                fields = [bytearray()]
-            elif letter == ",":
-                fields.append(bytearray())
-            elif letter == ")":
-                yield int(fields[0]), fields[1].decode(), bytes(fields[2])
-            else:
-                fields[-1].append(sign)

@@ -8,12 +8,10 @@ they are compared with those of a calm run, and removed before the next disturba
 finishes the work: it must have the same files with the same bytes as the first calm run, and no process of the storm
 may be left.
 
-A moment is one of the first calm run that is still to come. It is found again by the number of files that were there,
-so that runs may be faster or slower than that one.
+A moment is one of the time that the calm run took, less the share of it whose files are there.
 """
 
 import argparse
-import bisect
 import contextlib
 import os
 import random
@@ -43,7 +41,8 @@ STAGES = ("BuildMentionTable", "BuildSequences")
 _LUIGI = str(Path(sys.executable).with_name("luigi"))
 _TOKEN = "LUKE_STORM"  # in the environment of each process of a storm
 _LONGEST = 600  # seconds that a run may take to come to an end
-_GLANCE = 0.05  # seconds between two looks at the files
+_GLANCE = 0.05  # seconds between two looks at the processes
+_START = 0.3  # of the time of a calm run, in which one begins that has all files but the last
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -57,7 +56,8 @@ class Storm:
         dump: what they read, with further options.
         pause: seconds for which a run is stopped.
         chance: decides what happens, and when.
-        times: of the first calm run, in seconds: when there was no file, when there was one, two, and so on.
+        seconds: that the first calm run took.
+        whole: the files that it left.
     """
 
     workdir: Path
@@ -68,40 +68,19 @@ class Storm:
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     finished: int = 0
-    times: list[float] = field(default_factory=lambda: [0.0])
+    seconds: float = 0.0
+    whole: int = 1
 
     def calm(self) -> dict[str, str]:
         """Run what is missing undisturbed: what is there then."""
         started = time.monotonic()
         for stage in self.stages:
             with self.running(stage) as (process, output):
-                for count in self.counts(process):
-                    self.times += [time.monotonic() - started] * (count + 1 - len(self.times))
-                assert process.wait() == 0, output()
-        return self.content()
-
-    def counts(self, process: subprocess.Popen[bytes]) -> Iterator[int]:
-        """How many files there are, time and again while a run lasts."""
-        latest = time.monotonic() + _LONGEST
-        while process.poll() is None:
-            assert time.monotonic() < latest, "the run does not end"
-            yield len(self.files())
-            time.sleep(_GLANCE)
-
-    def until(self, moment: float, present: int, process: subprocess.Popen[bytes]) -> bool:
-        """Wait for a moment of the first calm run, in a run that begins with so many files; False where it ends."""
-        files = max(present, bisect.bisect_right(self.times, moment) - 1)
-        if not any(count >= files for count in self.counts(process)):
-            return False
-        begun = self.times[files] if files > present else self.begins_at(present)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(moment - begun)
-            return False
-        return True
-
-    def begins_at(self, present: int) -> float:
-        """When a run with so many files begins, in the first calm run's time: it takes as long as that to start."""
-        return self.times[present] - (self.times[1] if present else 0)
+                assert process.wait(_LONGEST) == 0, output()
+        self.seconds = self.seconds or time.monotonic() - started
+        content = self.content()
+        self.whole = len(content)
+        return content
 
     @contextlib.contextmanager
     def running(self, stage: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
@@ -157,11 +136,11 @@ class Storm:
 
     def disturb(self, kind: str) -> str:
         """Disturb a run of the first stage that is missing, at any moment; says what became of it."""
-        present = min(len(self.files()), len(self.times) - 1)
-        moment = self.chance.uniform(self.begins_at(present), self.times[-1])
+        left = 1 - len(self.files()) / self.whole
+        moment = self.chance.uniform(0, self.seconds * max(left, _START))
         with self.running(self.missing()[0]) as (process, output):
-            if not self.until(moment, present, process):
-                assert process.returncode == 0, output()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                assert process.wait(moment) == 0, output()
                 return ""
             members = family(process)
             assert self.left() or process.poll() is not None
@@ -203,12 +182,13 @@ class Storm:
                 time.sleep(self.pause if number == signal.SIGSTOP else 0)
         else:
             is_java = kind == "Java killed"
-            for _ in self.counts(process):  # until there is one
+            while process.poll() is None:  # until there is one
                 with contextlib.suppress(psutil.NoSuchProcess):
                     members = family(process)[1:]
                     if found := [each for each in members if (each.name() == "java") == is_java]:
                         self.chance.choice(found).kill()
                         return True
+                time.sleep(_GLANCE)
             return False
         return True
 

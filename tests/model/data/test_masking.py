@@ -173,14 +173,6 @@ def test_masks_are_a_function_of_seed_epoch_and_index(corpus: Corpus) -> None:
     assert len(distinct) == 8
 
 
-def test_words_do_not_depend_on_entities(corpus: Corpus) -> None:
-    one, many = (
-        masker(corpus).mask(sequence_of([4] * 50, entities), epoch=0, index=0)
-        for entities in ((5,), (5, 6, 7))
-    )
-    assert np.array_equal(one.word_ids, many.word_ids)
-
-
 @pytest.mark.parametrize("nothing", ["word_share", "entity_share"])
 def test_at_a_share_of_nothing_nothing_is_hidden(corpus: Corpus, nothing: str) -> None:
     for index in range(len(corpus)):

@@ -62,20 +62,6 @@ def test_queries_that_are_there_are_kept_or_left_out(
     assert key not in original.state_dict()
 
 
-@pytest.mark.parametrize("with_head", [True, False])
-def test_roberta_gives_the_words(tmp_path: Path, with_head: bool) -> None:
-    theirs = words_of_transformers("RobertaForMaskedLM" if with_head else "RobertaModel")
-    theirs.save_pretrained(tmp_path)
-    batch = random_batch(entities=0)
-    ours = load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=4)
-    with torch.no_grad():
-        encoder = theirs.roberta if with_head else theirs
-        wanted = encoder(input_ids=batch.word_ids, attention_mask=batch.word_mask.long()).last_hidden_state
-        mask = batch.word_mask
-        torch.testing.assert_close(ours(batch)[0][mask], wanted[mask], atol=1e-5, rtol=0)
-    assert ours.config.entity_vocab_size == 3
-
-
 def test_weights_in_parts_and_in_the_old_format(tmp_path: Path) -> None:
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path)
     torch.manual_seed(0)

@@ -23,7 +23,6 @@ from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
 from model.pretraining import recipes
 from tests.model.luke.test_heads import pretraining_pair, run_transformers
-from tests.support.flat_batches import random_flat
 from tests.support.models import STILL, TINY, flat_of, random_batch, shake, shifted, still_batches
 from tests.support.padded import padded
 from tests.support.plain_kernel import PlainKernel
@@ -117,25 +116,6 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
 
 
-LENGTHS = {
-    "different lengths": [(9, 2), (4, 5), (13, 1)],
-    "a sequence without entities": [(5, 3), (8, 0), (2, 1)],
-    "no entities at all": [(3, 0), (7, 0)],
-    "one sequence": [(11, 4)],
-}
-
-
-@pytest.mark.parametrize("name", LENGTHS)
-def test_a_flat_batch_is_the_same_padded_and_back(name: str) -> None:
-    batch = random_flat(LENGTHS[name], TINY)
-    rows = padded(batch, pad_id=1)
-    assert (rows.word_ids[~rows.word_mask] == 1).all()
-    assert rows.entity_ids is None or (rows.entity_ids[~rows.entity_mask] == 0).all()
-    found = flat_of(rows)
-    assert found.shape == batch.shape
-    assert found.numbers.tolist() == batch.numbers.tolist()
-
-
 def test_what_lies_where() -> None:
     def sequence(*columns: list[int]) -> MaskedSequence:
         return MaskedSequence(*(np.array(column, dtype=np.int64) for column in columns))
@@ -165,22 +145,6 @@ def test_what_lies_where() -> None:
     assert batch.entity_labels.tolist() == [90, 13]
     assert batch.layout.word_offsets.tolist() == [0, 3, 5, 9]
     assert batch.layout.entity_offsets.tolist() == [0, 1, 1, 3]
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("word_ids", -1, "word_ids .* has -1 at .0., wanted 0 to 59"),
-        ("word_labels", 60, "word_labels .* has 60"),
-        ("entity_ids", 1 << 20, "entity_ids .* has 1048576"),
-        ("entity_labels", -100, "entity_labels .* has -100"),
-    ],
-)
-def test_ids_that_no_table_has_are_refused(field: str, value: int, message: str) -> None:
-    batch = flat_of(random_batch())
-    getattr(batch, field)[0] = value
-    with pytest.raises(ValueError, match=message.replace("59", str(TINY.vocab_size - 1))):
-        LukeForPretraining(TINY)(batch)
 
 
 def test_more_words_than_positions_are_refused() -> None:

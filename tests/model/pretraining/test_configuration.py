@@ -110,16 +110,6 @@ def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     assert shared[0].steps == pytest.approx(total * 7500 / 9000, abs=1)
 
 
-def test_the_demo_is_small_for_fewer_steps_and_whole_words() -> None:
-    assert PRESETS["demo"] == PRESETS["small"]
-    (short,), (whole,) = RECIPES["demo"].phases, RECIPES["small"].phases
-    assert short.steps < whole.steps
-    assert short.trainable == whole.trainable
-    assert (RECIPES["demo"].masked_word_share, RECIPES["small"].masked_word_share) == (0.0, 0.15)
-    lengths = {"phases": RECIPES["small"].phases, "log_every": 50, "checkpoint_every": 1000}
-    assert replace(RECIPES["demo"], masked_word_share=0.15, **lengths) == RECIPES["small"]
-
-
 @pytest.mark.parametrize("name", AROUND_A_BASE)
 def test_short_presets_want_a_base_model(name: str) -> None:
     for flags in ({}, {"masked_word_share": 0.0}):
@@ -164,33 +154,24 @@ def test_width_takes_heads_and_the_inner_layer_along() -> None:
 REFUSED = [
     ({"num_layers": 3}, "num_layers is no value of a recipe, did you mean num_hidden_layers"),
     ({"xyz": 3}, "xyz is no value of a recipe"),
-    ({"vocab_size": 3}, "vocab_size is no value of a recipe"),
     ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
     ({"num_hidden_layers": 1.5}, "num_hidden_layers is 1.5, .* type int"),
     ({"hidden_size": 100}, "hidden_size is 100, .* a multiple of 64"),
-    ({"hidden_size": "wide"}, "hidden_size is 'wide'"),
     ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0"),
     ({"entity_head": "big"}, "entity_head is 'big', .* released, paper"),
     ({"steps": 1}, "steps is 1, .* a step for each phase"),
     ({"steps": [1, 2, 3]}, "steps has 3 values"),
-    ({"steps": True}, "steps is True"),
     ({"steps": 8}, "warmup_steps is 5"),
     ({"learning_rate": 0}, "learning_rate is 0.0"),
-    ({"learning_rate": "high"}, "learning_rate is 'high'"),
     ({"warmup_steps": -1}, "warmup_steps is -1"),
     ({"phases": []}, r"phases is \[\]"),
     ({"phases": ["old"]}, r"phases is \['old'\]"),
-    ({"phases": [{"steps": 3}]}, r"phases is \[\{'steps': 3\}\]"),
     ({"phases": ["new"]}, "phases has 'new' alone"),
     ({"batch_size": 0}, "batch_size is 0"),
     ({"weight_decay": -0.1}, "weight_decay is -0.1"),
-    ({"weight_decay": 1.5}, "weight_decay is 1.5"),
     ({"tokens_per_batch": -1}, "tokens_per_batch is -1"),
-    ({"min_entities": -1}, "min_entities is -1"),
-    ({"betas": 0.9}, "betas is 0.9"),
     ({"betas": [0.9]}, r"betas is \(0.9,\)"),
     ({"masked_word_share": -0.1}, "masked_word_share is -0.1"),
-    ({"masked_entity_share": 2}, "masked_entity_share is 2.0"),
     ({"masked_word_share": 0, "masked_entity_share": 0}, "masked_word_share and masked_entity_share are 0"),
     ({"entity_start": "zero"}, "entity_start is 'zero', .* auto, titles, random"),
     ({"entity_start": "titles"}, "entity_start is 'titles', .* base model"),
@@ -398,21 +379,6 @@ def test_the_recipe_of_one_gpu_is_that_of_the_experiment() -> None:
         "dropout": found.sizes["hidden_dropout_prob"],
         "learning-rate": phase.learning_rate,
     } == {name: float(value) for name, value in flags.items() if name not in ("evaluate-every", "workers")}
-
-
-@pytest.mark.usefixtures("short")
-def test_what_does_not_mean_what_it_seems_is_said(
-    sequences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
-    with caplog.at_level("INFO"):
-        run(sequences, tmp_path / "a", batch_size=4)
-        assert "preset tiny with batch_size 4" in caplog.messages
-        assert "without a base model everything is new: every phase trains the whole model" in caplog.messages
-        caplog.clear()
-        run(sequences, tmp_path / "b", base_model=str(tmp_path / "base"))
-    assert any("the sizes are the base model's" in message for message in caplog.messages)
-    assert not any("every phase" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize(

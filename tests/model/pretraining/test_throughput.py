@@ -1,4 +1,4 @@
-"""The model's work against torch's own count, the machine's rate, and what the progress bar says."""
+"""The model's work against torch's own count, and the rates of a run's last steps."""
 
 from dataclasses import replace
 
@@ -9,12 +9,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
-from model.pretraining.throughput import WINDOW, Meter, Work, progress_text, training_flops, work_of
+from model.pretraining.throughput import WINDOW, Meter, Work, training_flops, work_of
 from model.training.devices import Peaks
 from tests.support.models import TINY, flat_of, random_batch
 from tests.support.padded import PaddedBatch
 
-CPU = torch.device("cpu")
 SMALL = replace(TINY, hidden_size=64, entity_emb_size=32, intermediate_size=96, hidden_dropout_prob=0.0)
 
 
@@ -78,12 +77,6 @@ def test_padding_is_no_work() -> None:
     assert Work(1, 2, 3, 4, 5, 6) + Work(1, 1, 1, 1, 1, 1) == Work(2, 3, 4, 5, 6, 7)
 
 
-def test_attention_grows_with_the_square_of_the_length() -> None:
-    one, two = Work(words=512, pairs=512**2), Work(words=512, pairs=2 * 256**2)
-    attention = 3 * 2 * 2 * SMALL.num_hidden_layers * SMALL.hidden_size * 512**2
-    assert 2 * (training_flops(SMALL, one) - training_flops(SMALL, two)) == attention
-
-
 class Clock:
     now = 0.0
 
@@ -123,28 +116,3 @@ def test_rates_are_those_of_the_last_steps() -> None:
         clock.now += 1 if step < 2 * WINDOW else 0.25
         meter.step()
     assert meter.figures()["words_per_second"] == 4
-
-
-def test_frozen_weights_are_less_work() -> None:
-    clock = Clock()
-    shares = []
-    for trains in (True, False):
-        meter = Meter(SMALL, Peaks(1.0), clock=clock)
-        meter.add(Work(words=10, pairs=100))
-        clock.now += 1
-        meter.step(encoder_trains=trains)
-        shares.append(meter.figures()["share_of_measured_peak"])
-    assert shares[1] < shares[0]
-
-
-@pytest.mark.parametrize(
-    ("published", "peaks"),
-    [
-        ({}, "38% of the measured peak"),
-        ({"share_of_published_peak": 0.3}, "38% of the measured peak, 30% of the published peak"),
-    ],
-)
-def test_text_of_the_progress_bar(published: dict[str, float], peaks: str) -> None:
-    figures = {"words_per_second": 12345.6, "share_of_measured_peak": 0.384} | published
-    text = progress_text({"masked_word": 3.25, "masked_entity": 2.0}, figures)
-    assert text == f"masked word 3.250, masked entity 2.000, 12,346 words/s, {peaks}"

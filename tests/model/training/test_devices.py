@@ -35,12 +35,8 @@ def test_peaks_of_a_cpu_have_no_published_rate() -> None:
         ("NVIDIA H100 80GB HBM3", 989),
         ("NVIDIA H100 PCIe", 756),
         ("NVIDIA H200", 989),
-        ("NVIDIA H200 NVL", 835),
         ("NVIDIA L40S", 362),
-        ("NVIDIA L4", 121),
-        ("NVIDIA A10", 125),
         ("NVIDIA GeForce RTX 4090", 165),
-        ("NVIDIA B200", 2250),
     ],
 )
 def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
@@ -49,14 +45,7 @@ def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "NVIDIA GH200 480GB",
-        "NVIDIA A10G",
-        "NVIDIA L40",
-        "NVIDIA H200 MIG 1g.18gb",
-        "NVIDIA GeForce RTX 4090 Laptop GPU",
-        "x86_64, 2 threads",
-    ],
+    ["NVIDIA A10G", "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 Laptop GPU", "x86_64, 2 threads"],
 )
 def test_published_rate_of_what_only_looks_like_a_device_is_unknown(name: str) -> None:
     assert published_rate(name) is None

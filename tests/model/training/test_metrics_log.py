@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.training.metrics_log import Record, StepMeans, cut_lines, find_tracker, last_figures, read_lines
+from model.training.metrics_log import Record, StepMeans, find_tracker, last_figures, read_lines
 
 
 def counts(correct: int, total: int) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
@@ -128,13 +128,6 @@ def test_a_run_from_the_beginning_leaves_nothing_of_another(tmp_path: Path) -> N
     Record(tmp_path, 0).close()
     assert not (tmp_path / "evaluation.jsonl").exists()
     assert (tmp_path / "metrics.jsonl").read_text() == (tmp_path / "metrics.csv").read_text() == ""
-
-
-def test_a_line_of_the_checkpoints_step_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines(3)))
-    cut_lines(path, 10)
-    assert read_lines(path) == lines(2)
 
 
 def test_a_tracker_gets_what_tensorboard_gets(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.dump import page_props
 from pipeline.dump.page_props import PageProps
-from tests.support.page_props import Row, plain_rows, sql
+from tests.support.page_props import Row, sql
 
 ITEMS = [(3, "wikibase_item", b"Q42"), (12, "wikibase_item", b"Q7")]
 ROWS: list[Row] = [
@@ -57,7 +57,6 @@ def test_what_was_written_is_read(
     table = [[(page, name.replace("'", "odd"), value) for page, name, value in rows] for rows in table]
     content = sql(table)
     rows = [row for statement in table for row in statement]
-    assert list(plain_rows(content)) == rows
     path = write(tmp_path_factory.getbasetemp() / "rows.sql", content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page_props, "_CHUNK", chunk)
@@ -152,14 +151,15 @@ def test_the_wiki_of_a_file(tmp_path: Path) -> None:
             assert (rows.database, len(list(rows))) == (wiki, 1)
 
 
-def test_a_large_table_is_skipped_in_little_memory(tmp_path: Path) -> None:
-    value = "it\\'s; " * 4000
+def test_a_large_table_is_skipped_in_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_props, "_CHUNK", 1 << 16)
+    value = "it\\'s; " * 400
     content = f"INSERT INTO `text` VALUES {','.join([f'(1,{value!r})'] * 500)};".replace('"', "'")
     path = write(tmp_path / "x.sql", f"{content}{INTO}{PLAIN};".encode())
     tracemalloc.start()
     try:
         assert read(path) == [(3, b"Q42")]
-        assert tracemalloc.get_traced_memory()[1] < 7 << 20 < len(content)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20 < len(content)
     finally:
         tracemalloc.stop()
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +18,6 @@ from pipeline import storage
 from pipeline.jobs import spark_parts
 from pipeline.jobs.spark_parts import SparkJob
 from pipeline.storage.parts import check_parts
-from tests.pipeline.storage.test_storage import Clock
 from workflows.engines import spark as engine
 
 pytestmark = pytest.mark.slow
@@ -128,6 +126,16 @@ def test_what_was_checked_is_what_counts(spark: Any, tmp_path: Path, monkeypatch
     assert sum(record.rows["words"] for record in written.values()) == 40
 
 
+def test_a_worker_that_does_not_see_the_folder_is_named_and_writes_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "clear_if_changed", lambda folder, key: None)
+    line = rf"^{socket.gethostname()}: {tmp_path}/stage/key\.txt is not there; {storage.SHARED}"
+    with pytest.raises(ValueError, match=line):
+        write_words(spark, tmp_path / "stage", patience=0)
+    assert storage.list_files(str(tmp_path)) == []
+
+
 def test_a_worker_that_cannot_write_is_told_with_its_host(spark: Any, tmp_path: Path) -> None:
     storage.clear_if_changed(str(tmp_path), "key")
     (tmp_path / "words").symlink_to("/sys/kernel")  # where nobody may write
@@ -183,23 +191,6 @@ def test_parts_that_are_not_as_their_tasks_wrote_them_are_refused(
     assert of(4).stat().st_mtime_ns == kept
 
 
-def test_a_part_that_shows_20_seconds_late_is_waited_for(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    clock = Clock(at_20=lambda: elsewhere.rename(tmp_path / PART))
-
-    def check_after(*arguments: Any) -> Any:
-        (tmp_path / PART).rename(elsewhere)
-        with mock.patch("pipeline.storage.blocks.time", clock):
-            return check_parts(*arguments)
-
-    monkeypatch.setattr(spark_parts, "check_parts", check_after)
-    blocks = write_words(spark, tmp_path)
-    assert sum(record.rows["words"] for record in blocks.values()) == 40
-    assert 20 <= clock.now < 21
-
-
 @pytest.mark.smoke
 def test_a_kept_part_has_to_be_the_one_that_was_committed(spark: Any, tmp_path: Path) -> None:
     """Its size is right: only its SHA-256 tells."""
@@ -234,7 +225,7 @@ def test_rows_that_spark_counts_twice_are_counted_anew(
 
 
 def test_a_file_that_a_worker_alone_does_not_see(spark: Any, tmp_path: Path) -> None:
-    """It is not to be deleted. The test of the cluster has a worker that does not see it at all."""
+    """It is not to be deleted."""
     path = tmp_path / "a b.parquet"
     pq.write_table(pa.table({"x": [1]}), path)
     table = spark.read.parquet(f"file://{path}")

@@ -80,7 +80,7 @@ LINKS = st.lists(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(st.tuples(TEXTS, LINKS), min_size=3, max_size=3),
     TEXTS,

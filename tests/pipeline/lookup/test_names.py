@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.lookup.names import (
@@ -132,6 +132,7 @@ def test_other_letters_are_other_names() -> None:
     assert len({letters_of(name) for name in names}) == 5
 
 
+@settings(max_examples=30)  # each opens a hundred files
 @given(st.lists(TEXTS, unique=True, max_size=12), st.lists(TEXTS, max_size=6))
 def test_names_are_found_by_their_letters(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], others: list[str]

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,9 +22,7 @@ WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
     ("raw", "title", "fragment"),
     [
         ("Port Sorrel", "Port Sorrel", ""),
-        ("port_Sorrel", "Port Sorrel", ""),
         ("  gull \t  Bay\n", "Gull Bay", ""),
-        (":Gull Bay", "Gull Bay", ""),
         (" : gull Bay", "Gull Bay", ""),
         ("Gull Bay#School_house", "Gull Bay", "School house"),
         ("#Notes", "", "Notes"),
@@ -34,20 +30,16 @@ WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
         ("Caf%C3%A9", "Café", ""),
         ("100%", "100%", ""),
         ("AT&amp;T", "AT&T", ""),
-        ("A&#66;&#x43;", "ABC", ""),
         ("A&#000000066;&#x00000043;", "ABC", ""),
         ("A&nbsp;B", "A B", ""),
         ("A\u00a0\u2003B", "A B", ""),
         ("\u200eRock\u200f", "Rock", ""),
         ("cafe\u0301", "Café", ""),
-        ("élan", "Élan", ""),
         ("ßtraße", "ßtraße", ""),
         ("ǆ", "Ǆ", ""),
         ("ა", "ა", ""),
         ("category: islands", "Category:Islands", ""),
-        ("CATEGORY:islands#x", "Category:Islands", "x"),
         ("image:rock.jpg", "File:Rock.jpg", ""),
-        ("portal:sea", "Portal:Sea", ""),
         ("Star: A film", "Star: A film", ""),
         ("", "", ""),
     ],
@@ -59,10 +51,6 @@ def test_titles_are_read_as_mediawiki_reads_them(raw: str, title: str, fragment:
 def test_case_sensitive_wikis_keep_the_first_letter() -> None:
     assert normalize_title("quay", WIKTIONARY) == ("quay", "")
     assert normalize_title("category:quay", WIKTIONARY) == ("Category:quay", "")
-
-
-def test_site_info_goes_through_json() -> None:
-    assert SiteInfo.from_dict(json.loads(json.dumps(WIKTIONARY.to_dict()))) == WIKTIONARY
 
 
 @given(st.text(max_size=40))
@@ -98,22 +86,9 @@ def test_normal_titles_stay_as_they_are(raw: str) -> None:
         ("be", "#перанакіраваньне [[Порт]]", ("Порт", "")),
         ("ku", "#BERALÎKIRIN [[Bender]]", ("Bender", "")),
         ("si", "#යළියොමුව [[වරාය]]", ("වරාය", "")),
-        ("km", "#បញ្ជូនបន្ត [[កំពង់ផែ]]", ("កំពង់ផែ", "")),
-        ("mn", "#ЧИГЛҮҮЛЭГ [[Боомт]]", ("Боомт", "")),
-        ("sah", "#УТААРЫЫ [[Порт]]", ("Порт", "")),
-        ("mt", "#RINDIRIZZA [[Port]]", ("Port", "")),
-        ("vec", "#VARDA [[Porto]]", ("Porto", "")),
-        ("bar", "#WEITERLEITUNG [[Hafn]]", ("Hafn", "")),
-        ("map-bms", "#ALIH [[Plabuhan]]", ("Plabuhan", "")),
-        ("sr", "#PREUSMERI [[Лука]]", ("Лука", "")),
-        ("gag", "#YÖNNENDİR [[Liman]]", ("Liman", "")),
         ("lv", "#PĀRADRESĀCIJA [[Osta]]", ("Osta", "")),
         ("tk", "#GÖNÜKDIRME [[Port]]", ("Port", "")),
         ("fr", "#AANSTUUR [[Port]]", None),
-        ("hi", "#पुनर्प्रेषित [[बंदरगाह]]", ("बंदरगाह", "")),
-        ("th", "#เปลี่ยนทาง [[ท่าเรือ]]", ("ท่าเรือ", "")),
-        ("ar", "#تحويل [[ميناء]]", ("ميناء", "")),
-        ("ru", "#ПЕРЕНАПРАВЛЕНИЕ [[Порт]]", ("Порт", "")),
         ("en", "# [[Port Sorrel]]", None),
         ("en", "#REDIRECT Port Sorrel", None),
         ("en", "Text #REDIRECT [[Port Sorrel]]", None),
@@ -131,24 +106,14 @@ def test_redirects(language: str, text: str, target: tuple[str, str] | None) -> 
     [
         "{{disambiguation}}",
         "a\n{{ Disambig \n}}",
-        "{{Hndis|name=Smith}}",
         "{{Template:Geodis}}",
         "{{place_name disambiguation}}",
         "{{Begriffsklärung}}",
-        "{{Homonymie}}",
         "{{曖昧さ回避}}",
-        "{{توضيح}}",
-        "{{פירושונים}}",
         "__DISAMBIG__",
         "a __BEGRIFFSKLÄRUNG__",
-        "__DISAMBIGUACIÓN__ __TOC__",
         "__HOMONYMIE__",
-        "__توضيح__",
-        "__曖昧さ回避__",
-        "__ПОЈАСНУВАЊЕ__",
-        "__निःसंदिग्ध__",
         "__ضد_ابہام__",
-        "__ĐỊNH_HƯỚNG__",
         "<!-- a --> {{dab}} <!-- b",
     ],
 )
@@ -181,8 +146,6 @@ def test_disambiguation_pages_of_languages(language: str, template: str) -> None
     "text",
     [
         "{{db}}",
-        "{{dv}}",
-        "{{Z|a}}",
         "{{disambiguation needed}}",
         "_HOMONYMIE_ __TOC__",
         "<!-- __PEKER__ -->",

@@ -135,12 +135,6 @@ def test_of_equals_the_first_in_the_table_wins(tmp_path: Path, tokenizer: Path) 
     assert table["commonest_known"].to_pylist() == [[3]]
 
 
-def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path) -> None:
-    rows = [("eire", 6, "Ireland", 2, 2, 2)]
-    table = labels(tmp_path, tokenizer, [[("Éire", 6)]], profile="paper", rows=rows)
-    assert table["commonest"].to_pylist() == [[6]]
-
-
 def test_texts_without_case_stand_for_all_names_that_become_them(tmp_path: Path) -> None:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [*special, "and", "a", "few", "par", "##is", "u", "s", ".", "eire"]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.mediawiki.titles import redirect_target
@@ -87,33 +87,6 @@ def test_words_of_bert_are_annotated_alike() -> None:
     assert tokenizer.decode(sequence.word_ids) == TEXT.lower().replace(".", " .")
     assert vocab["##s"] in sequence.word_ids
     assert not +drops
-
-
-def test_unknown_titles_by_profile(tokenizer: WordTokenizer) -> None:
-    page = paragraph(TEXT, ("Port Sorrel", "Port Sorrel"), ("birds", "Bird"))
-    sequences, drops, facts = build(tokenizer, page)
-    assert mentions(sequences[0], tokenizer) == [("Port Sorrel", 3), ("birds", 1)]
-    assert facts["unknown_entities"] == 1
-    sequences, drops, facts = build(tokenizer, page, profile="paper")
-    assert mentions(sequences[0], tokenizer) == [("Port Sorrel", 3)]
-    assert +drops == {"links:out_of_vocabulary": 1}
-    assert facts["unknown_entities"] == 0
-
-
-def test_links_inside_words_are_tokenised_without_a_blank(tokenizer: WordTokenizer) -> None:
-    text = "Boats leave(Gull Bay)every day at noon."
-    sequence = build(tokenizer, paragraph(text, ("Gull Bay", "Gull Bay")))[0][0]
-    wanted = tokenizer.encode(["Boats leave(", "Gull Bay", ")every day at noon."], [True, False, False])
-    assert sequence.word_ids == wanted[0] + wanted[1] + wanted[2]
-    assert (sequence.entity_starts, sequence.entity_ends) == ([len(wanted[0])], [len(wanted[0] + wanted[1])])
-
-
-def test_sentence_lengths_at_the_limits(tokenizer: WordTokenizer) -> None:
-    page = paragraph("The ferry sails to Gull Bay.", ("Gull Bay", "Gull Bay"))
-    words = len(build(tokenizer, page)[0][0].word_ids)
-    assert len(build(tokenizer, page, min_sentence_words=words, max_words=words + 2)[0]) == 1
-    assert build(tokenizer, page, min_sentence_words=words + 1)[0] == []
-    assert build(tokenizer, page, max_words=words + 1)[0] == []
 
 
 def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
@@ -226,6 +199,7 @@ def paragraphs(draw: st.DrawFn) -> Paragraph:
     st.sampled_from(["fixed", "paper"]),
     st.sampled_from(["en", "ja"]),
 )
+@example([Paragraph("", "日本。's", (Link(3, 5, "Gull Bay"),))], Limits(8, 1, 1, 1), "fixed", "en")
 def test_any_page_agrees_with_the_plain_rules(
     tokenizer: WordTokenizer,
     plain: Tokenizer,

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.storage.tries import TextMap, write_numbers
@@ -9,6 +9,7 @@ from pipeline.storage.tries import TextMap, write_numbers
 TEXTS = st.text(alphabet="ab A.日本é😀\n", max_size=6)
 
 
+@settings(max_examples=30)  # each opens a hundred files
 @given(st.dictionaries(TEXTS, st.integers(-(2**31), 2**31 - 1), max_size=20), st.lists(TEXTS, max_size=10))
 def test_a_file_of_tries_is_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory, numbers: dict[str, int], others: list[str]

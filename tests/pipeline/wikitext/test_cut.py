@@ -29,10 +29,8 @@ def shown(source: str, language: str = "en", profile: str = "fixed") -> Shown:
     [
         ("<onlyinclude>{| class=x\n! No.\n|-\n| [[Pier]]\n|}</onlyinclude>\n\nEnd.", [("", "End.", [])]),
         ("<noinclude>== Quay ==</noinclude>\nBoats.", [("Quay", "Boats.", [])]),
-        ("<noinclude>=== Quay ===\nBoats.</noinclude>", [("Quay", "Boats.", [])]),
         ("<noinclude>* [[Pier]]\n* two</noinclude>", [("", "Pier", ["Pier"]), ("", "two", [])]),
         ("<includeonly>x [[Y]]</includeonly>{|\n| [[Pier]]\n|}\nEnd.", [("", "End.", [])]),
-        ("<includeonly>x</includeonly><noinclude># one</noinclude>", [("", "one", [])]),
         ("<NOINCLUDE>; term : rest</NoInclude>", [("", "term", []), ("", "rest", [])]),
         ("<noinclude>:{|\n| [[Pier]]\n|}</noinclude>End.", [("", "End.", [])]),
         ("a<noinclude>\n</noinclude>\nb", [("", "a", []), ("", "b", [])]),
@@ -41,20 +39,16 @@ def shown(source: str, language: str = "en", profile: str = "fixed") -> Shown:
         ("[[Pier|a <includeonly>b</includeonly>c]]", [("", "a c", ["Pier"])]),
         ("a <includeonly>b [[C]]", [("", "a", [])]),  # MediaWiki lets it run to the page's end
         ("a</includeonly> b</noinclude>", [("", "a b", [])]),
-        ("a <includeonly/>b", [("", "a b", [])]),
         ("<nowiki><noinclude></nowiki>b", [("", "<noinclude>b", [])]),
         ("<!-- <includeonly> -->a", [("", "a", [])]),
-        ("<!-- <includeonly>", []),
         ("<syntaxhighlight lang=x><includeonly></syntaxhighlight>a", [("", "a", [])]),
         ("<nowiki>a <noinclude>* b</noinclude>", [("", "a * b", [])]),
-        ("1 <2 noinclude> 3", [("", "1 <2 noinclude> 3", [])]),
         ("<translate>== Quay ==\nBoats.</translate>", [("Quay", "Boats.", [])]),
         ("<translate><!--T:1-->\n== Quay ==\n<!--T:2-->\nA.</translate>", [("Quay", "A.", [])]),
         (
             "<translate><tvar|1>[[Gull]]</>, <tvar name=n>42</tvar>.</translate>",
             [("", "Gull, 42.", ["Gull"])],
         ),
-        ("<translate>* [[Gull]]</translate>", [("", "Gull", ["Gull"])]),
         ("a </> b", [("", "a </> b", [])]),
     ],
 )
@@ -89,21 +83,16 @@ def test_profile_paper_reads_the_tags_as_before() -> None:
     ("source", "wanted"),
     [
         ('<span style="display:none">0042</span>42 m', ["42 m"]),
-        ("<span style='DISPLAY : None'>0042</span>42 m", ["42 m"]),
-        ("<span style=display:none>0042</span>42 m", ["42 m"]),
         ('<small style="color:red;display:none !important;">a</small>b', ["b"]),
         ('<SPAN class=x style="visibility: hidden" id=y>a</Span>b', ["b"]),
-        ('<span style="visibility:collapse">a</span>b', ["b"]),
         ('<span style="display&#58;none">a</span>b', ["b"]),
         ("<i hidden>a</i>b", ["b"]),
-        ('<i hidden="hidden">a</i>b', ["b"]),
         ('a<div style="display:none">b\n\n* c\n{|\n| [[D]]\n|}\n{{e}} [[F]]</div>g', ["a", "g"]),
         ("a<p hidden>b</p>\nc", ["a", "c"]),
         ('<span style="display:none">a <span>b</span> c</span>d', ["d"]),
         ('<b style="display:none">a <b style="display:none">b</b></b>c', ["c"]),
         ("<i hidden>a <!-- </i> --> b</i>c", ["c"]),
         ("[[A|<i hidden>x</i>y]]", ["y"]),
-        ("[[A]]<i hidden>x</i>s", ["As"]),
         ("{{nowrap|<i hidden>x</i>y}} z", ["y z"]),
         ("a <i hidden>b\nc", ["a c"]),  # it has no end, so its line is its end
         # shown
@@ -140,7 +129,6 @@ def test_hidden_elements_and_their_links_are_counted() -> None:
         ("<tabber>\n|-|One=\n* a\n* b\n|-|Two=\nc\n</tabber>", ["a", "b", "c"]),
         ("<TABBER>One=a|-|b [[C|d=e]]</Tabber>f", ["a", "b d=e", "f"]),
         ("<tabber>\nOne=\n{|\n|-\n| x\n|}\nText.\n|-|Two={{box|a=b}}c\n</tabber>", ["Text.", "c"]),
-        ("<tabber>a", ["a"]),
         ('<tabs><tab name="One">a [[B]]</tab><tab name="Two">c</tab></tabs>d', ["a B", "c", "d"]),
         # text
         ("a <spoiler>b ''c''</spoiler> <tooltip text=x>d</tooltip>", ["a b c d"]),
@@ -149,10 +137,7 @@ def test_hidden_elements_and_their_links_are_counted() -> None:
         ("<infobox>\n<title source=n><default>Box</default></title>\n<data source=h/>\n</infobox>\na", ["a"]),
         ('<pages index="Book.djvu" from=1 to=2 />\na', ["a"]),
         ("a\n<dpl>\ncategory=B\nmode=ordered\n</dpl>\nc", ["a", "c"]),
-        ("<ask>[[Category:City]]</ask>a", ["a"]),
         ('<quiz display=simple>\n{Who?\n|type="()"}\n+ I.\n- You.\n</quiz>\na', ["a"]),
-        ("<poll>\nWho?\nI\nYou\n</poll>\na", ["a"]),
-        ("<embedvideo service=x>[[a]]</embedvideo>b", ["b"]),
         ("<html><script>a [[b]]</script></html>c", ["c"]),
         # switches
         ("__NOWYSIWYG__ a __NOFACTBOX__ __SHOWFACTBOX__ __NORICHEDIT__ b", ["a b"]),

@@ -4,7 +4,6 @@ import statistics
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,22 +45,15 @@ def links_of(extraction: Extraction) -> Links:
 
 CASES: list[tuple[str, list[str], Links]] = [
     # links; what MediaWiki makes of each form is in link_cases.py
-    ("''[[A]]'' '''''[[B]]'''''", ["A B"], [("A", "A"), ("B", "B")]),
     ("<small>[[A]]</small><sub>[[B|2]]</sub>", ["A2"], [("A", "A"), ("2", "B")]),
     ("[[A|x<br>y]]", ["x y"], [("x y", "A")]),
-    ("[[  gull \u00a0 bay ]]", ["gull bay"], [("gull bay", "Gull bay")]),
-    ("* [[A|b\nc]] d", ["b c d"], [("b c", "A")]),
     ("[[A|b\n\nc]] d", ["b c d"], [("b c", "A")]),
     ("[[A|'b']]''c'' '''[[D]]'''s", ["'b'c Ds"], [("'b'", "A"), ("D", "D")]),
     ("[[lista d''e paise]]", ["lista d''e paise"], [("lista d''e paise", "Lista d''e paise")]),
     ("😀[[A]]𝒜[[B]]", ["😀A𝒜B"], [("A", "A"), ("B", "B")]),
     # link trails
     ("[[A]]<nowiki/>s [[A]]<ref/>s [[A]]{{x}}s [[A]]<b>s</b>", ["As A s A s As"], [("A", "A")] * 4),
-    ("[[A]]S [[A]]-s [[A|b [x] c]]d", ["AS A-s b [x] cd"], [("A", "A"), ("A", "A"), ("b [x] cd", "A")]),
-    ("[[A]]''s''", ["As"], [("A", "A")]),
     # other namespaces and wikis
-    ("a\n[[de:X]]\n[[zh-min-nan:Y]]", ["a"], []),
-    ("x [[File:a.jpg|thumb|the [[A]] [b] c]] y", ["x y"], []),
     ("[[Image:a.jpg|a\n\n* b [[C]]\n]]d", ["d"], []),
     ("[[File:a.jpg|thumb|no end [[A]]\n\nb", ["no end A", "b"], [("A", "A")]),
     ("a [[Image:b c.jpeg|thumb|200px|left\nd", ["a d"], []),
@@ -74,12 +66,9 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("[[File:a.jpg|thumb|b [http://x c]]]d", ["d"], []),
     ("[[ image : a.jpg|b {{c|[[D]]}} <ref>]]</ref>]]e", ["e"], []),
     ("a\n[[Category:X]]\nb\n[[de:Y]]\nc", ["a b c"], []),
-    ("a\n[[Star Trek: X]]\nb", ["a Star Trek: X b"], [("Star Trek: X", "Star Trek: X")]),
     ("[[Category:A|[[B]]]] c", ["c"], []),
     # external links
-    ("[http://x.org/a label [[A]]] b", ["label A b"], [("A", "A")]),
     ("a [http://x.org] b [//x.org/c ''d'']", ["a b d"], []),
-    ("http://x.org/a_b b", ["http://x.org/a_b b"], []),
     ("[not] a [link]", ["[not] a [link]"], []),
     ("''[http://x.org]'' b ''[http://x.org '' a ''] c", ["b a c"], []),
     ("[http://x.org''A'' b] [http://x.org\"c\"]", ['A b "c"'], []),
@@ -100,7 +89,6 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("a <!-- b", ["a"], []),
     ("<pre>a [[b]]</pre>c<syntaxhighlight lang=x>d</syntaxhighlight>", ["c"], []),
     ("__NOTOC__ a __KEIN_INHALTSVERZEICHNIS__ b_c __d__", ["a b_c __d__"], []),
-    ("a<noinclude>b</noinclude><includeonly>c</includeonly>", ["ab"], []),
     ("a<pre>x</pre>b<gallery>x</gallery>c<references/>d", ["a", "b", "c", "d"], []),
     ("a <syntaxhighlight lang=x inline>b</syntaxhighlight>c", ["a c"], []),
     ("a\n<math>x</math>\nb\n<ref>c</ref>\nd", ["a b d"], []),
@@ -118,7 +106,6 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("{{a|b=&}} c {{a|&|{{d}}}}", ["c"], []),
     ("<poem>\na\n:b\n</poem>c", ["a", "b", "c"], []),
     ("a <section begin=x/>b<br clear=all>c", ["a b", "c"], []),
-    ("the __FILE__ macro __notoc__", ["the __FILE__ macro"], []),
     ("__BEGRIFFSKLÄRUNG__a __अनुक्रम__b __निःसंदिग्ध__c __بی\u200cبخش__", ["a b c"], []),
     ("a \u2039\u0131> \u2039\u017fmall>", ["a \u2039\u0131> \u2039\u017fmall>"], []),
     ("<h2>A</h2>\nb<h3 id=x>C</h3>d", ["b", "d"], []),
@@ -126,15 +113,12 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("<nowiki>[[A]] {{b}} ''c'' <ref>d</ref></nowiki>", ["[[A]] {{b}} ''c'' <ref>d</ref>"], []),
     ("<nowiki>&lt;b&gt; &amp;</nowiki>", ["<b> &"], []),
     ("<nowiki>* a</nowiki>", ["* a"], []),
-    ("[[A|<nowiki>]]</nowiki>]]", ["]]"], [("]]", "A")]),
     # paragraphs, lists, breaks
     ("a\nb\n\nc", ["a b", "c"], []),
     ("* a\n** b\n# c\n:: d\n; e\ntext", ["a", "b", "c", "d", "e", "text"], []),
     ("a\n----\nb", ["a", "b"], []),
     ("a\n-5 b\nc\n--d", ["a -5 b c --d"], []),
     ("; term : def [[A: b]]\n; Places:\n: x", ["term", "def A: b", "Places", "x"], [("A: b", "A: b")]),
-    ("; [[A: b]] : c\n;* e: f", ["A: b", "c", "e", "f"], [("A: b", "A: b")]),
-    (";http://x.org : d", ["http://x.org", "d"], []),
     ("* #1\n* *x\n: :-)\n*''*'' y", ["#1", "*x", ":-)", "* y"], []),
     (" # comment\n ------- x", ["# comment", "------- x"], []),
     ("a\n\tb\n \t\nc", ["a b", "c"], []),
@@ -157,8 +141,6 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("''''a'''' ''''''b''''''", ["'a' 'b'"], []),
     ("it's 'a'", ["it's 'a'"], []),
     # broken markup
-    ("a [[b", ["a b"], []),
-    ("a [[b [[C]] d", ["a b C d"], [("C", "C")]),
     ("a ]] }} b {{ [[C]]", ["a b C"], [("C", "C")]),
     ("a]], b}}. (c]]) d]]: e [[; f", ["a, b. (c) d: e ; f"], []),
     ("[[Test|[[File:x.png]]]] a [[B|[[File:y|z [[C]]]]]] [[D|{{e}}]]", ["a D"], [("D", "D")]),
@@ -189,8 +171,6 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
         ("ja", "[[港]]町abc\n続き。[[ファイル:a.jpg|thumb|港]]", ["港町abc続き。"], [("港", "港")]),
         ("ja", "'''港'''（[[みなと]]）", ["港（みなと）"], [("みなと", "みなと")]),
         ("ar", "ال[[ميناء]]ات كبير [[ملف:a.jpg|تصغير|ب]]", ["الميناءات كبير"], [("الميناءات", "ميناء")]),
-        ("he", "ה[[נמל]]ים", ["הנמלים"], [("נמלים", "נמל")]),
-        ("ru", "[[порт]]ами", ["портами"], [("портами", "Порт")]),
         ("zh", "[[港口]]abc", ["港口abc"], [("港口", "港口")]),
         ("de", "* ''[[Élan|élan]]s'' [[Datei:x.png]]\n; a: b", ["élans", "a", "b"], [("élans", "Élan")]),
         ("de", "__KEIN_INHALTSVERZEICHNIS__a [[Spezial:B|c]]", ["a c"], [("c", "Spezial:B")]),
@@ -209,7 +189,6 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
         ("zh", "-{R;H|zh-cn:a}- -{zh-hans:a{b}c;d}-", ["zh-cn:a a{b}c;d"], []),
         ("zh", "甲\n-{H|zh-cn:a}-\n乙 -{H|丁}- -{D|zh-cn:a}--{N|zh-cn}-", ["甲乙 丁"], []),
         ("zh", "-{zh-cn:外-{zh-hans:内;zh-hant:內}-;zh-tw:丁}-", ["外内"], []),
-        ("zh", "-{甲;乙}- -{http://x.org}-", ["甲;乙 http://x.org"], []),
         ("zh", "a-{{{b}}}-c -{ d", ["a--c -{ d"], []),
         ("sr", "-{sr-Latn:a;sr-Cyrl:б}- -{sr-el:a}- -{Windows}-", ["б a Windows"], []),
         ("ja", "-{zh-cn:a}-", ["-{zh-cn:a}-"], []),
@@ -271,10 +250,6 @@ def test_every_drop_is_counted() -> None:
 def test_unknown_profile() -> None:
     with pytest.raises(ValueError, match="profile: unknown value 'fast'; use one of fixed, paper"):
         extract("a", SITE, profile="fast")
-
-
-def test_case_sensitive_wiki() -> None:
-    assert links_of(extract("[[boat]]s", replace(SITE, case="case-sensitive"))) == [("boats", "boat")]
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, folder: Path, output: 
             finetune(folder, output, **changes)
 
 
-@pytest.mark.parametrize("step", [0, 1, 4, 11])
-@pytest.mark.parametrize("minutes", [0.0, 1e-9])
+@pytest.mark.parametrize(("step", "minutes"), [(0, 0.0), (1, 1e-9), (5, 0.0), (11, 1e-9)])
 def test_interrupted_run_goes_on_with_the_same_bytes(
     folder: Path,
     whole: dict[str, bytes],
@@ -362,8 +361,6 @@ def test_a_tracker_gets_steps_and_scores(
     assert [step for _, step in steps] == list(range(1, 13))
     assert [figures["training/loss"] for figures, _ in steps] == [record["loss"] for record in history]
     assert [step for _, step in scores] == [4, 8, 12]
-    with pytest.raises(ValueError, match="--tracker json: wanted module:function"):
-        finetune(folder, tmp_path / "none", tracker="json", seed=3)
 
 
 @pytest.mark.parametrize("variant", ["luke", "roberta"])

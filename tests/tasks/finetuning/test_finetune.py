@@ -165,19 +165,6 @@ def test_what_is_written_fits_together(
         assert "entities_outside_vocabulary" not in metrics["data"]["train"]
 
 
-def test_the_history_has_each_step(folder: Path, tmp_path: Path) -> None:
-    run(folder, tmp_path)
-    history = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
-    assert [record["step"] for record in history] == list(range(16))
-    rates = [record["learning_rate"] for record in history]
-    assert rates == pytest.approx([QUICK.learning_rate * (16 - n) / 16 for n in range(16)])
-    losses = [record["loss"] for record in history]
-    assert sum(losses[8:]) < sum(losses[:8])  # of the two epochs, which have the same examples
-    configuration = json.loads((tmp_path / "config.json").read_text())
-    assert configuration["labels"] == ["O", "LOC", "MISC", "ORG", "PER"]
-    assert configuration["hyperparameters"]["max_words"] == 96
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: Path, task: str) -> None:
     """Two documents, an article, or a few examples."""
@@ -232,17 +219,6 @@ def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) 
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["labels"], config["negative_label"]) == (labels, "per:title")
     assert metrics["dev"]["gold"] == 17
-
-
-def test_transformers_roberta_is_the_baseline(folder: Path, tmp_path: Path) -> None:
-    from transformers import RobertaConfig, RobertaForMaskedLM
-
-    sizes = {name: getattr(CONFIG, name) for name in RobertaConfig().to_dict() if hasattr(CONFIG, name)}
-    RobertaForMaskedLM(RobertaConfig(**sizes)).save_pretrained(tmp_path / "weights")
-    shutil.copytree(folder / "tokenizer", tmp_path / "tokenizer")
-    metrics = run(tmp_path, tmp_path / "out", variant="roberta")
-    assert metrics["dev"]["gold"] == metrics["data"]["dev"]["entities"]
-    assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].shape == (5, 64)
 
 
 @pytest.mark.parametrize(

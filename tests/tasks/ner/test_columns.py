@@ -55,6 +55,15 @@ def test_each_scheme_is_recognised_and_written_again(tmp_path: Path, scheme: str
     assert tuple(row[-2] for row in rows) == TAGS[scheme]
 
 
+@pytest.mark.parametrize("letters", ["BILUO", "BMESO"])
+def test_iobes_may_have_other_letters(tmp_path: Path, letters: str) -> None:
+    spans, words = [Span(0, 3, "PER"), Span(4, 5, "LOC")], WORDS[:5]
+    tags = [f"{letters[0]}-PER", f"{letters[1]}-PER", f"{letters[2]}-PER", "O", f"{letters[3]}-LOC"]
+    text = "".join(f"{word} x y {tag}\n" for word, tag in zip(words, tags, strict=True))
+    file = read_columns(write(tmp_path, text))
+    assert (file.scheme, list(file.sentences[0].spans)) == ("IOBES", spans)
+
+
 def test_documents_blank_lines_and_line_numbers(tmp_path: Path) -> None:
     text = (
         "a X Y O\n\n-DOCSTART- -X- O O\nb X Y I-LOC\n \t \nc X Y O\n\n\n-DOCSTART-\n\nd X Y O\n-DOCSTART-\n"

@@ -133,13 +133,10 @@ def test_where_the_tag_stands(tmp_path: Path, text: str, column: str, wanted: st
     "text",
     [
         "1 B-NUM\n2 O\n",
-        "1\tO\n2\tO\n",
         "Ana\tx\tO\n",
         "Chapter\tx\tO\n1\tx\tO\n",
         "a\tb\tx\nc\td\tO\n1\tx\tO\n",
-        "2\tx\tO\n",
         "1\tx\tO\nb\tx\tO\n",
-        "# O\n",
         "",
         "#\tx\tO\n",
     ],

@@ -60,6 +60,15 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     }
 
 
+def test_rows_of_hugging_face_say_the_same(tmp_path: Path) -> None:
+    [wanted] = extractive.TASK.read(written(tmp_path, squad(QUESTION))).examples
+    answers = {"text": ["1901"], "answer_start": [15]}
+    row = {"id": "q1", "title": "The Poèt", "context": PASSAGE, "question": "When?", "answers": answers}
+    [found] = extractive.TASK.read(written(tmp_path, row)).examples
+    for name in ("id", "question", "passage", "page", "answers"):
+        assert getattr(found, name) == getattr(wanted, name)
+
+
 def test_answers_that_are_not_at_their_offset_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     wrong = {**QUESTION, "id": "q2", "answers": [{"answer_start": 14, "text": "1901"}]}
     before = {"answer_start": -5, "text": "Pell"}

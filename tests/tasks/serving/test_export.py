@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 from tasks.export import main
-from tasks.io.data_folder import split_file
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.questions import extractive
@@ -37,41 +35,6 @@ def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         export(folder / f"{task}-luke", exported / task)
     export(folder / "extractive_qa-luke", exported / "extractive_qa", entity_vocab=entities)
     return exported
-
-
-@pytest.mark.parametrize("task", OF_ENTITIES)
-def test_transformers_gives_the_same_logits(folder: Path, exported: Path, task: Task[Any, Any]) -> None:
-    import transformers
-
-    theirs, info = getattr(transformers, task.ARCHITECTURE).from_pretrained(
-        exported / name_of(task), output_loading_info=True
-    )
-    assert not info["missing_keys"]
-    assert not info["unexpected_keys"]
-    predictor = load(folder / f"{name_of(task)}-luke", device="cpu")
-    assert [theirs.config.id2label[number] for number in range(len(predictor.inputs.labels))] == list(
-        predictor.inputs.labels
-    )
-    dataset = task.read(split_file(EXAMPLES / name_of(task), "dev"))
-    items = task.featurize(dataset, replace(predictor.inputs, max_words=96, profile="fixed")).items
-    batch = task.collate(items[:6], entities=True, pad_id=predictor.inputs.tokenizer.pad_id)
-    inputs = batch.inputs
-    ends = (
-        {"entity_start_positions": batch.positions[..., 0], "entity_end_positions": batch.positions[..., 1]}
-        if task is ner.TASK
-        else {}
-    )
-    with torch.inference_mode():
-        expected = theirs.eval()(  # whose [UNK] is before [MASK]
-            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
-            entity_ids=inputs.entity_ids + (inputs.entity_ids > 0), entity_attention_mask=inputs.entity_mask.long(),
-            entity_position_ids=inputs.entity_positions, **ends,
-        ).logits.numpy()  # fmt: skip
-        found = task.logits(predictor.module, batch)
-    for theirs_row, ours_row in zip(expected, found, strict=True):
-        assert np.abs(theirs_row[: len(ours_row)] - ours_row).max() < 1e-5
-    assert np.std(np.concatenate([row.ravel() for row in found])) > 0.1
-    assert task is not ner.TASK or len({len(row) for row in found}) > 1
 
 
 @pytest.mark.parametrize("task", OF_ENTITIES)
@@ -158,15 +121,9 @@ def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_other_folders_are_refused(folder: Path, tmp_path: Path, exported: Path) -> None:
+def test_other_folders_are_refused(tmp_path: Path, exported: Path) -> None:
     with pytest.raises(ValueError, match=r"transformers reads it as it is"):
         export(exported / "ner", tmp_path / "out")
-    shutil.copytree(folder / "ner-luke", tmp_path / "model")
-    path = tmp_path / "model" / "tokenizer" / "vocab.json"
-    vocabulary = json.loads(path.read_text())
-    path.write_text(json.dumps({**vocabulary, "more": 5000}))
-    with pytest.raises(ValueError, match=r"vocab.json: \d+ entries, wanted the ids 0, 1, 2, ... below \d+"):
-        export(tmp_path / "model", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

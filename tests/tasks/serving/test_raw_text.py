@@ -238,17 +238,6 @@ def test_the_program_of_the_card_answers_as_predict_does(models: Path, kind: str
             assert found == str(said["labels" if name == "entity_typing" else "relation"])
 
 
-@pytest.mark.parametrize("name", NAMES)
-@KINDS
-def test_the_program_of_the_card_runs(models: Path, kind: str, name: str) -> None:
-    """It answers; around BERT's words, and without entities, it loads the model, and the card says how to go on."""
-    folder = models / "exported" / kind / name
-    answer(folder)
-    card = (folder / "README.md").read_text()
-    if kind != "roberta-luke" and name != "extractive_qa":
-        assert ("`entity_position_ids`" if kind == "bert-luke" else "`head.safetensors`") in card
-
-
 def test_the_profile_paper_puts_a_blank_before_what_is_between_mentions(
     models: Path, shared: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,14 @@ from model.hf.fine_tuned import ARCHITECTURES
 from model.hf.load import entity_vocabulary, fingerprint_model
 from model.hf.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
 from tasks.finetuning.registry import TASKS
-from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.ner.columns import Sentence
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
-from tasks.task import InputSettings
 from tests.support.fine_tuned import EXAMPLES, bare, prepared
 from tests.support.models import TINY, luke_of_transformers
 
@@ -233,38 +229,6 @@ def test_marked_mentions_are_answered_as_transformers_does(
         found += ours.predict([{"text": example.text, **dict(zip(names, given, strict=True))}])
         assert bare(found[-1]) == wanted
     assert len({json.dumps(answer) for answer in found}) > 1
-
-
-def test_features_of_entity_recognition_are_those_of_transformers(tokenizer: Path, tmp_path: Path) -> None:
-    """Of lone sentences: word ids, the positions of each span's entity, and those of its first and last word."""
-    import transformers
-
-    fine_tuned("ner", tokenizer, tmp_path / "luke", OURS, LABELS["ner"])
-    theirs = transformers.LukeTokenizer.from_pretrained(tmp_path / "luke")
-    sentences = short_sentences()
-    several_passes = replace(sentences[0], rows=sum((sentence.rows for sentence in sentences[:3]), ()))
-    sentences.append(several_passes)
-    words = WordTokenizer.load(tokenizer)
-    for sentence in sentences:
-        alone = ner.TASK.from_records([Record("x", {"words": list(sentence.words)})])
-        items = ner.TASK.featurize(alone, InputSettings(words, LABELS["ner"], {}, 96, "fixed")).items
-        batches = [ner.TASK.collate([item], entities=True, pad_id=words.pad_id) for item in items]
-        text, places = text_of(sentence)
-        spans = enumerate_spans(len(places), 16)
-        characters = [(places[start][0], places[end - 1][1]) for start, end in spans]
-        inputs = theirs(text, entity_spans=characters)
-        assert all(item.word_ids.tolist() == inputs["input_ids"] for item in items)
-        assert [span for item in items for span in item.spans.tolist()] == [list(span) for span in spans]
-        positions = [row for batch in batches for row in batch.inputs.entity_positions[0].tolist()]
-        assert list(map(real, positions)) == list(map(real, inputs["entity_position_ids"]))
-        ends = [tuple(pair) for item in items for pair in item.positions.tolist()]
-        named = (inputs[f"entity_{side}_positions"] for side in ("start", "end"))
-        assert ends == list(zip(*named, strict=True))
-
-
-def real(positions: Sequence[int]) -> list[int]:
-    """Positions without padding."""
-    return [position for position in positions if position >= 0]
 
 
 def test_a_class_0_of_another_name_is_taken_for_none(

@@ -1,8 +1,6 @@
 """The cluster on loopback: the same bytes as on one machine, whoever is killed; and nobody stays behind."""
 
-import contextlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -10,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline import storage
-from pipeline.dump.containers import plan_blocks
-from pipeline.dump.pages import read_site_info
-from pipeline.jobs.extract_pages import PageExtractor
-from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.cluster import HOST, QUICK_JAVA, Cluster
 from tests.support.killed import family
-from tests.support.stages import IN_BLOCKS, LUIGI, SEVERAL_BLOCKS, manifests, run_of, wait_for
+from tests.support.stages import IN_BLOCKS, LUIGI, manifests, run_of, wait_for
 from workflows import ExtractPages, ResolveRedirects
 
 pytestmark = pytest.mark.slow
@@ -173,107 +166,6 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
         stage.check_needs()
 
 
-# A worker that does not see the work directory
-
-# On the cluster, as soon as all its executors are there: a table is written, a file is missed, and a stage is run.
-LAME = """
-import functools, sys, time
-import workflows
-from pipeline import schemas
-from pipeline.jobs import spark_parts, spark_session
-
-run, folder, executors = workflows.Run.from_json(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-session = spark_session.session(run.machine.spark_master, 1 << 30, is_short=True)
-spark_parts.SparkJob = functools.partial(spark_parts.SparkJob, patience=2)
-while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= executors:
-    time.sleep(0.1)
-job = spark_parts.SparkJob(session, {}, folder, "key", 12)
-table = session.range(1000).selectExpr("string(id) AS source", "'' AS target", "'' AS fragment")
-try:
-    job.write(table, schemas.REDIRECTS.schema, "redirects", by="source", order=["source"])
-except ValueError as error:
-    print(error, flush=True)
-complaint = f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{sys.argv[4]}. File does"
-try:
-    spark_parts.unreadable_file(RuntimeError(complaint))
-except ValueError as error:
-    print(error, flush=True)
-stage = workflows.ResolveRedirects(settings=run)
-try:
-    stage.run()
-except ValueError as error:
-    print(error, flush=True)
-"""
-
-
-@contextlib.contextmanager
-def lame(
-    workdir: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> Iterator[Callable[[], list[str]]]:
-    """A process on a machine `lamehost` that sees an empty folder in place of the work directory.
-
-    Gives a function that lists what is in that folder.
-    """
-    if subprocess.run(["unshare", "--mount", "--uts", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("mount namespaces are not permitted here")
-    workdir.mkdir(exist_ok=True)
-    hide = 'mount -t tmpfs none "$0" && hostname lamehost && exec "$@"'
-    with Cluster(workdir.parent) as other:
-        inside = ["unshare", "--mount", "--uts", "sh", "-c", hide, str(workdir), *command]
-        process = other.start("lame", inside, environment or {})
-
-        def seen() -> list[str]:
-            return os.listdir(f"/proc/{process.pid}/root{workdir}")
-
-        yield seen
-
-
-def test_a_spark_worker_without_the_work_directory_fails_the_stage(
-    cluster: Cluster, corpus: Path, tmp_path: Path
-) -> None:
-    """With a line that names its host; what others wrote is kept, and nothing is written there."""
-    workdir = tmp_path / "work"
-    workers = cluster.spark_workers()
-    other = cluster.process("spark worker 1")
-    command = other.cmdline()
-    command[command.index("--work-dir") + 1] = str(tmp_path / "lame")
-    with lame(workdir, command, other.environ()) as seen:
-        for name in ("dump", "pages"):
-            shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
-        cluster.wait(lambda: cluster.spark_workers() > workers)
-        run = run_of(workdir, corpus=IN_BLOCKS, machine={"spark_master": cluster.spark_master})
-        file = next(workdir.glob("pages-*/paragraphs/*.parquet"))
-        words = [run.to_json(), str(workdir / "table"), str(workers + 1), str(file)]
-        result = subprocess.run(
-            [sys.executable, "-c", LAME, *words], capture_output=True, text=True, check=False
-        )
-        written, read, stage = result.stdout.splitlines()
-        assert seen() == [], "nothing is written where the folder is not seen"
-    assert written == f"lamehost: {workdir}/table/key.txt is not there; {storage.SHARED}", result.stderr
-    assert read == f"lamehost: {file} is not there; {storage.SHARED}"
-    assert re.fullmatch(rf"lamehost: {workdir}/titles-\w+/key.txt is not there; {storage.SHARED}", stage)
-    assert 0 < len(storage.finished_blocks(str(workdir / "table"), "key")) < 12
-    assert not list(workdir.glob("titles-*/titles"))
-
-
-def test_a_dask_worker_without_the_work_directory_fails_the_job(cluster: Cluster, tmp_path: Path) -> None:
-    workdir = tmp_path / "work"
-    dump = SEVERAL_BLOCKS[1]
-    arguments = {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
-    dask = [sys.executable, "-m", "dask", "worker", cluster.dask, "--host", HOST, "--nthreads", "1"]
-    local = ["--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path / "lame")]
-    workers = len(ask_workers(cluster.dask))
-    with lame(workdir, [*dask, *local]) as seen:
-        cluster.wait(lambda: len(ask_workers(cluster.dask)) > workers)
-        with pytest.raises(ValueError, match=r"^lamehost: ") as error:
-            run_blocks(
-                PageExtractor, plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
-                processes=1, beam_options=beam_options(cluster), patience=2,
-            )  # fmt: skip
-        assert seen() == []
-    assert str(error.value) == f"lamehost: {workdir}/stage/key.txt is not there; {storage.SHARED}"
-
-
 # Kills
 
 
@@ -288,30 +180,6 @@ def extract(workdir: Path, *options: str) -> list[str]:
     words = ["--dump", str(workdir.parent / "big.xml"), "--workdir", str(workdir)]
     words += ["--set", "corpus.block_size=512KiB", "--set", "corpus.max_rejected=1"]
     return [LUIGI, "--module", "workflows", "ExtractPages", *words, *options]
-
-
-def unfinished_files(process: psutil.Process) -> list[str]:
-    return [file.path for file in process.open_files() if file.path.endswith(".tmp")]
-
-
-def test_a_dask_worker_killed_within_a_block(cluster: Cluster, tmp_path: Path) -> None:
-    big_dump(tmp_path / "big.xml")
-    subprocess.run(extract(tmp_path / "local", "--processes", "1"), check=True, capture_output=True)
-    worker = cluster.process("dask worker 2")
-    command = extract(tmp_path / "work", "--set", f"machine.beam_options={shlex.join(beam_options(cluster))}")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        while True:  # until it is stopped with a block in its hands
-            wait_for(lambda: bool(unfinished_files(worker)), process)
-            worker.suspend()
-            if left := unfinished_files(worker):
-                break
-            worker.resume()
-        worker.kill()
-        said = process.communicate(timeout=100)[0]
-    assert process.returncode == 0, said
-    assert manifests(tmp_path / "work") == manifests(tmp_path / "local")
-    assert left
-    assert not any(Path(path).exists() for path in left)
 
 
 def count(events: Iterable[Event], name: str) -> int:

@@ -1,6 +1,5 @@
-"""Spark as the user has it: settings, scratch, and executors of the workers' size."""
+"""Spark as the user has it: settings, scratch, the driver's address, and why it did not start or has ended."""
 
-import json
 import os
 import re
 import socket
@@ -124,51 +123,6 @@ def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch
         monkeypatch.setenv("SPARK_LOCAL_HOSTNAME", "my-name")
         assert spark.driver_address(url) == {}
     assert spark.driver_address("yarn") == {}
-
-
-# A session
-
-
-SESSION = """
-import json, os, sys
-from pathlib import Path
-from tests.support.stages import run_of
-from workflows import ResolveRedirects
-from workflows.engines import spark
-
-machine = {"processes": 2, "spark_conf": {"spark.app.name": "mine"}}
-stage = ResolveRedirects(settings=run_of(sys.argv[1], machine=machine))
-session = spark.session_of(stage, 1)
-assert spark.session_of(stage, 1) is session
-session.range(100).repartition(3).count()
-python = session.range(1).rdd.map(lambda row: os.environ["LUKE_PYTHON"]).first()
-settings = dict(session.sparkContext.getConf().getAll())
-files = [path.relative_to(sys.argv[1]).parts for path in Path(sys.argv[1]).rglob("*.data")]
-print(json.dumps({"python": python, "settings": settings, "files": files}))
-"""
-
-
-@pytest.mark.slow
-def test_a_session_as_the_user_wants_it(
-    users_conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "python").write_text(f'#!/bin/sh\nLUKE_PYTHON=users exec {sys.executable} "$@"\n')
-    (tmp_path / "python").chmod(0o755)
-    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "python"))
-    (users_conf / "spark-defaults.conf").write_text("spark.users.own 1\nspark.sql.session.timeZone CET\n")
-    workdir = tmp_path / "work"
-    command = [sys.executable, "-c", SESSION, str(workdir)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found["python"] == "users"
-    settings = found["settings"]
-    assert settings["spark.users.own"] == "1"
-    assert settings["spark.app.name"] == "mine"
-    assert settings["spark.sql.session.timeZone"] == "UTC"
-    assert found["files"]
-    assert {each[0] for each in found["files"]} == {".scratch"}
-    assert [path.name for path in (workdir / ".scratch").iterdir()] == [".lock"], "it went with the run"
 
 
 # Failures

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pipeline import storage
 from tests.support import DATA, linked
 from tests.support import report as report_for_tests
 from tests.support.browser import CHROMIUM, NO_CHROMIUM, launched
@@ -250,34 +249,3 @@ def test_a_reader_without_eyes_finds_the_way(page: Any) -> None:
     assert page.locator("main h2").count() == page.locator("nav > ul > li").count() - (
         not page.locator("#results").count()
     )
-
-
-def test_nothing_else_may_run_or_be_asked_for(browser: Any, report: Path) -> None:
-    """What the page's policy is for: markup that should not be there does nothing."""
-    opened = Opened(browser, report, "light", 1280)
-    opened.page.evaluate(
-        """() => {
-            document.body.insertAdjacentHTML("beforeend", '<img src="data:," onerror="document.title = 1">');
-            document.body.append(Object.assign(document.createElement("script"), {textContent: "document.title = 2"}));
-        }"""
-    )
-    asked = "() => fetch('http://127.0.0.1:9/').then(() => 'answered', () => 'refused')"
-    assert opened.page.evaluate(asked) == "refused"
-    assert opened.page.title().startswith("LUKE from dump.xml")
-    refused = [problem for problem in opened.problems if "Content Security Policy" in problem]
-    assert len(refused) >= 3
-    assert not [each for each in opened.problems if each.startswith(("error", "dialog", "request"))]
-    opened.page.context.close()
-
-
-def test_the_page_alone_holds_times(report: Path) -> None:
-    """It stands beside what the manifest lists, which has the same bytes whenever it is made."""
-    manifest = storage.read_manifest(str(report))
-    assert [entry.path for entry in manifest.files] == ["results.json", "tables.md", "tables.tex"]
-    record = json.loads((report / "run.json").read_text())
-    page = (report / "index.html").read_text()
-    assert f"Python {record['python']}" in page
-    assert str(report.parent) not in page
-    results = json.loads((report / "results.json").read_text())
-    assert "seconds" not in json.dumps(results)
-    assert [row["stage"] for row in results["stages"]][:2] == ["FetchDump", "ExtractPages"]

@@ -321,20 +321,6 @@ def test_what_is_missing_is_said(content: dict[str, Any], place: str, empty: Any
     assert tables(content).startswith("# LUKE")
 
 
-def test_every_figure_has_its_place(content: dict[str, Any]) -> None:
-    page = Page(whole(content))
-    figures = page.data("figures")
-    assert {place["data-figure"] for place in page.all("div") if "data-figure" in place} == set(figures)
-    assert len(figures) == 11
-    assert [trace["name"] for trace in figures["word-loss"]["data"]] == ["Pretrain", "PretrainRoberta"]
-    assert "entity-loss" not in figures, "no run has such a figure"
-    assert [trace["y"] for trace in figures["fine-tuning"]["data"]] == [[0.5, 0.6], [0.4]]
-    bars, steps = figures["words-per-sequence"]["data"]
-    assert (bars["y"], bars["x"]) == ([0.25, 0.75], [0.5, 2.5])
-    assert bars["customdata"] == [["0 to 1", 1], ["2 to 3", 3]]
-    assert steps["line"] == {"shape": "hvh"}
-
-
 def test_groups_of_held_out_figures(tmp_path: Path) -> None:
     assert pretraining(str(tmp_path)) == {"log": [], "evaluations": [], "held_out": {}}
     line = {"step": 9, "masked_word_count": 3, "masked_word_loss": 2.0, "known_entity_count": 4}

@@ -53,6 +53,9 @@ WRONG = [
     ({"pretraining": {"seed": 2**63}}, r"\[pretraining\] seed is 9.*, wanted a whole number, .* below 2\^63"),
     ({"fine_tuning": {"seeds": [2**64]}}, r"\[fine_tuning\] seeds is \[1.*\], wanted .* below 2\^63"),
     ({"machine": {"spark_conf": {"x": "1"}}}, r"\[machine\] spark_conf is .*, wanted a table"),
+    ({"corpus": {"block_size": 1}}, r"\[corpus\] block_size is 1, wanted a size of 4096 bytes or more"),
+    ({"machine": {"device": "tpu"}}, r"\[machine\] device is 'tpu', wanted cpu, cuda or cuda:N, or auto"),
+    ({"machine": {"spark_master": "x"}}, r"\[machine\] spark_master is 'x', wanted local, local\[N\]"),
     ({"preset": "huge"}, r"preset is 'huge', wanted one of tiny, demo, small, base, large, or auto"),
 ]
 

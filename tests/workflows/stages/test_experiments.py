@@ -191,17 +191,22 @@ def written(workdir: Path, tables: Tables, **tuning: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["parent", "worker"])
-def test_a_kill_costs_no_finished_cell(tmp_path: Path, tables: Tables, victim: str) -> None:
-    """Killed in the second cell: the whole command, or the process that runs the cell."""
+@pytest.mark.parametrize(
+    ("victim", "number"), [("parent", signal.SIGKILL), ("worker", signal.SIGKILL), ("parent", signal.SIGTERM)]
+)
+def test_a_kill_costs_no_finished_cell(
+    tmp_path: Path, tables: Tables, victim: str, number: signal.Signals
+) -> None:
+    """Killed in the second cell: the whole command, or the process that runs the cell; or the command is stopped."""
     written(tmp_path, tables)
     said = tmp_path / "said.txt"
     process = start_forked("FineTuneGrid", "--workdir", tmp_path, cwd=tmp_path, said=said)
     first, second = grid_of(tmp_path, tables, **ROBERTA).stages()
     until(lambda: list(Path(second.folder).glob("checkpoints/step-*/*.json")))
     workers = worker_ids(process.pid)
-    os.kill(process.pid if victim == "parent" else workers[0], signal.SIGKILL)
+    os.kill(process.pid if victim == "parent" else workers[0], number)
     status = end(process)
+    assert number == signal.SIGKILL or status == 128 + number
     until(lambda: not any(Path(f"/proc/{worker}/task").is_dir() for worker in workers))
     before = (Path(first.folder) / "manifest.json").stat().st_mtime_ns
     if victim == "worker":
@@ -245,19 +250,6 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tab
     before = times(tmp_path)
     assert f"RunExperiments is complete: {page}" in run(tmp_path, "RunExperiments").stderr
     assert times(tmp_path) == before
-
-
-@pytest.mark.slow
-def test_sigterm_leaves_a_checkpoint(tmp_path: Path, tables: Tables) -> None:
-    written(tmp_path, tables)
-    process = start_forked("FineTuneGrid", "--workdir", tmp_path, cwd=tmp_path, said=tmp_path / "said.txt")
-    first, _ = grid_of(tmp_path, tables, **ROBERTA).stages()
-    until(lambda: list(Path(first.folder).glob("checkpoints/step-*/*.json")))
-    before = max(path.name for path in Path(first.folder).glob("checkpoints/step-*"))
-    time.sleep(0.2)
-    process.terminate()
-    assert end(process) == 143
-    assert max(path.name for path in Path(first.folder).glob("checkpoints/step-*")) > before
 
 
 def test_what_changes_in_the_middle_of_a_run_is_an_error(tmp_path: Path) -> None:

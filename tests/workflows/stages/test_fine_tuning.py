@@ -1,4 +1,4 @@
-"""The stage FineTune: a killed one goes on from its checkpoint; weights from elsewhere; a silent model is a failure."""
+"""The stage FineTune: its identity and preset, weights from elsewhere, and a silent model, which is a failure."""
 
 import json
 from dataclasses import asdict, replace
@@ -10,12 +10,11 @@ import pytest
 
 from model.luke.config import LukeConfig
 from tasks.finetuning import epochs as training
-from tasks.finetuning.epochs import parts_of_step
 from tasks.finetuning.prepare import Prepared
 from tasks.ner import task as ner
 from tasks.presets import of_task
 from tasks.task import Hyperparameters
-from tests.support.fine_tuned import EXAMPLES, THREE, bert, contents, pretrained
+from tests.support.fine_tuned import EXAMPLES, bert
 from tests.support.stages import changed, run_of
 from workflows import FineTune
 from workflows.run.file import Run
@@ -26,39 +25,6 @@ def run_with(workdir: Path, weights: Path, tokenizer: str = "", **tuning: Any) -
     given = {"data": {"ner": str(EXAMPLES / "ner")}, "weights": {"luke": str(weights)}, **tuning}
     sequences, machine = {"tokenizer": tokenizer}, {"device": "cpu"}
     return run_of(workdir, sequences=sequences, fine_tuning=given, machine=machine)
-
-
-def stage_of(folder: Path, workdir: Path) -> FineTune:
-    given = {"preset": "tiny", "tokenizer": str(folder / "tokenizer")}
-    return FineTune(settings=run_with(workdir, folder / "weights", **given), seed=1)
-
-
-def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretrained(tmp_path)
-    monkeypatch.setitem(ner.TASK.PRESETS, "tiny", THREE)
-    whole, broken = (stage_of(tmp_path, tmp_path / name) for name in ("whole", "broken"))
-    whole.run()
-    visited: list[int] = []
-
-    def parts(run: Prepared, step: int) -> Any:
-        visited.append(step)
-        if len(visited) == 7:
-            raise KeyboardInterrupt
-        return parts_of_step(run, step)
-
-    monkeypatch.setattr(training, "parts_of_step", parts)
-    with pytest.raises(KeyboardInterrupt):
-        broken.run()
-    assert not broken.complete()
-    again = stage_of(tmp_path, tmp_path / "broken")
-    again.run()
-    assert visited == [*range(7), *range(4, 12)]
-    assert again.complete()
-    found, wanted = (contents(Path(each.folder)) for each in (again, whole))
-    assert found.keys() == wanted.keys()
-    assert [name for name in found if found[name] != wanted[name]] == ["run.json"]  # how long it took
-    manifest = json.loads((Path(again.folder) / "manifest.json").read_text())
-    assert not any("checkpoint" in entry["path"] for entry in manifest["files"])
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import pytest
 
 from model.hf.load import fingerprint_model
 from pipeline import storage
-from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
 from pipeline.lookup.held_out import HELD_OUT
 from tasks.linking import __main__ as linking
 from tests.support import DATA, ROOT
@@ -171,12 +170,6 @@ def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     _, info = LukeForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
-    card = (folder / "README.md").read_text()
-    assert "wiki-40" in card
-    assert "| annotations |" in card
-    assert card.startswith("---\nlibrary_name:")
-    assert 'language: ["en"]' in card
-    assert "| preset | tiny |" in card
     tokenizer = LukeTokenizer.from_pretrained(folder)
     vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
     title = next(title for title, number in vocab.items() if number == 3)
@@ -196,28 +189,22 @@ def copied(everything: RunAll, target: Path, **tables: Any) -> RunAll:
 
 
 @pytest.mark.smoke
-def test_a_deleted_stage_is_made_again_and_alone_when_its_bytes_are_the_same(
-    everything: RunAll, tmp_path: Path
+@pytest.mark.parametrize(("kind", "name"), [(ExtractPages, "pages"), (BuildSequences, "sequences")])
+def test_a_stage_that_is_gone_or_damaged_is_made_again_and_alone_when_its_bytes_are_the_same(
+    everything: RunAll, tmp_path: Path, kind: type[Stage], name: str
 ) -> None:
     stage = copied(everything, tmp_path)
-    before = written(tmp_path)
-    shutil.rmtree(stage.clone(ExtractPages).folder)
+    folder = Path(stage.clone(kind).folder)
+    before, manifest = written(tmp_path), (folder / "manifest.json").read_bytes()
+    if kind is ExtractPages:
+        shutil.rmtree(folder)
+    else:
+        shard = next((folder / "sequences").iterdir())
+        shard.write_bytes(shard.read_bytes()[:-10])
     assert not stage.complete()
     run_in_process(stage)
     after = written(tmp_path)
-    assert {name for name in after if after[name] != before[name]} == {"pages"}
-
-
-@pytest.mark.smoke
-def test_a_damaged_file_is_noticed_and_its_block_alone_made_again(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    folder = Path(stage.clone(BuildSequences).folder)
-    before, manifest = written(tmp_path), (folder / "manifest.json").read_bytes()
-    shard = next((folder / "sequences").iterdir())
-    shard.write_bytes(shard.read_bytes()[:-10])
-    run_in_process(stage)
-    after = written(tmp_path)
-    assert {name for name in after if after[name] != before[name]} == {"sequences"}
+    assert {each for each in after if after[each] != before[each]} == {name}
     assert (folder / "manifest.json").read_bytes() == manifest
 
 
@@ -239,65 +226,6 @@ def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_p
     new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
     unchanged = {"dump", "pages", "titles", "links", "contexts", "tokenizer"}
     assert {name.rsplit("-", 1)[0] for name in new} == ALL_FOLDERS - unchanged
-
-
-def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: Path) -> None:
-    """From the run's own record to its export's card and the report."""
-    recipe = {"num_hidden_layers": 1, "phases": "all", "warmup_steps": 0, "steps": 6}
-    recipe |= {"learning_rate": 3e-4, "batch_size": 3, "masked_word_share": 0.3}
-    tuning = {"tasks": ("ner",), "variants": ("luke",)}
-    all_of_it = copied(everything, tmp_path / "work", pretraining={"recipe": recipe}, fine_tuning=tuning)
-    report = all_of_it.clone(Report)
-    run_in_process(report)
-    pretrain = next(stage for stage in report.upstream() if isinstance(stage, Pretrain))
-    lines = [json.loads(line) for line in (Path(pretrain.folder) / "metrics.jsonl").read_text().splitlines()]
-    assert [(line["phase"], line["step"]) for line in lines] == [(1, 2), (1, 4), (1, 6)]
-    assert lines[0]["learning_rate"] == pytest.approx(3e-4 * 5 / 6)
-    assert json.loads((Path(pretrain.folder) / "config.json").read_text())["num_hidden_layers"] == 1
-    said = "num_hidden_layers 1, phases all, steps 6, learning_rate 0.0003, warmup_steps 0, batch_size 3"
-    text = (Path(report.folder) / "tables.md").read_text()
-    assert f"Preset tiny with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
-    assert f"Pretrain, preset tiny with {said}" in text.replace("\\_", "_")
-    export = all_of_it.clone(ExportHuggingFace)
-    run_in_process(export)
-    assert type(export.requires()["Pretrain"]) is Pretrain
-    assert export.requires()["Pretrain"].folder == pretrain.folder
-    card = (Path(export.folder) / "model" / "README.md").read_text().replace("\\_", "_")
-    assert f"Other than the preset tiny: {said}, masked_word_share 0.3." in card
-
-
-def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_path: Path) -> None:
-    """By the preset small: what transformers reads is what was pretrained, and its answers are told in words."""
-    from model.hf.__main__ import main
-    from tests.support.fine_tuned import bert
-    from workflows.stages.report import answers_of
-
-    bert(tmp_path / "bert")
-    shutil.copytree(everything.workdir, tmp_path / "work")
-    recipe = {"steps": 4, "warmup_steps": 1, "batch_size": 2, "min_entities": 1}
-    # The entities are those that are there already; a few pages are enough for held-out ones.
-    corpus = {"vocab_size": 10_000, "missing_pages": "in", "held_out": 0.3}
-    values = {"base_model": str(tmp_path / "bert"), **recipe}
-    run = run_on(DUMP, tmp_path / "work", preset="small", corpus=corpus, pretraining=values)
-    export = ExportHuggingFace(settings=run)
-    run_in_process(export)
-    assert main(["check", str(Path(export.folder) / "model")]) == 0
-    card = (Path(export.folder) / "model" / "README.md").read_text()
-    assert "AutoTokenizer.from_pretrained" in card
-    assert "pretrained on masked words and masked entities" in card
-    assert 'pipeline_tag: "fill-mask"' in card
-    built, pretrained = export.clone(BuildSequences), export.clone(Pretrain)
-    rows = [
-        row
-        for path in built.manifest().paths(built.folder, "sequences/")
-        for row in storage.open_arrow(path).to_pylist()
-    ]
-    without = sum(max(row["entity_ids"]) < 3 for row in rows)
-    assert pretrained.manifest().drops == ({"sequences:few_entities": without} if without else {})
-    answers = answers_of(pretrained)
-    assert 1 <= len(answers) <= 20
-    texts = [row["mention"].replace("[UNK]", "") for row in answers]
-    assert texts == [text.lower() for text in texts], "a BERT without case"
 
 
 def test_a_lite_export_stands_beside_the_whole_one(everything: RunAll) -> None:
@@ -329,17 +257,6 @@ def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
     assert stage.manifest().files != first.files
 
 
-def test_a_damaged_pretraining_is_made_again(everything: RunAll, tmp_path: Path) -> None:
-
-    stage = copied(everything, tmp_path)
-    folder = Path(stage.clone(Pretrain).folder)
-    manifest = (folder / "manifest.json").read_bytes()
-    (folder / "config.json").unlink()
-    (folder / ".model.safetensors.999.tmp").write_text("left by a kill")
-    run_in_process(stage)
-    assert (folder / "manifest.json").read_bytes() == manifest
-
-
 def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path, tmp_path: Path) -> None:
     """Profile `paper` drops what is not in the vocabulary; brackets, braces and blanks in a path are no pattern."""
     tokenizer = str(shared / "data/roberta-tokenizer")
@@ -359,44 +276,17 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
     assert "tokenizer" not in folders(Path(workdir))
 
 
-def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) -> None:
-    """Of the same corpus it gives the same link counts and aliases; what is missing here is counted."""
-    stage = copied(everything, tmp_path)
-    built = stage.clone(BuildEntityVocab)
-    titles = EntityVocab.load(built.folder).titles
-    released = tmp_path / "released.tsv"
-    shuffled = [*titles[:3], "Not of this dump", *reversed(titles[3:])]
-    released.write_text("".join(f"{title}\t7\n" for title in shuffled))
-    given = other(stage, corpus={"entity_vocab": str(released)}).clone(BuildEntityVocab)
-    run_in_process(given)
-    vocab, own = EntityVocab.load(given.folder), EntityVocab.load(built.folder)
-    assert vocab.titles == tuple(shuffled)
-    facts = dict(zip(own.titles, zip(own.link_counts, own.page_ids, strict=True), strict=True))
-    facts["Not of this dump"] = (0, -1)
-    assert list(zip(vocab.link_counts, vocab.page_ids, strict=True)) == [facts[title] for title in shuffled]
-    assert given.manifest().drops == {"entities:not_in_dump": 1}
-    for fact in ("links_by_status", "links_in_vocab"):
-        assert given.manifest().facts[fact] == built.manifest().facts[fact]
-    aliases, of_built = (Aliases(str(Path(each.folder) / ALIASES)) for each in (given, built))
-    assert len(aliases) == len(of_built)
-    for number, title in enumerate(shuffled[4:], start=4):
-        assert aliases.get(title) == number
-
-
 @pytest.mark.parametrize(
     ("table", "field", "value", "message"),
     [
         ("corpus", "entity_vocab", "{}/no.tsv", r"corpus.entity_vocab .*no\.tsv: cannot be read \(No such file"),
-        ("corpus", "entity_vocab", "{}", r"corpus.entity_vocab .*entity_vocab\.parquet: cannot be read \(No such"),
         ("sequences", "sentence_splitter", "nltk", "sentence splitter nltk: wanted sentencex or module:function"),
-        ("sequences", "max_words", 2, "max_words: found 2, wanted at least 3"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_before_anything_runs(
-    tmp_path: Path, table: str, field: str, value: str | int, message: str
+    tmp_path: Path, table: str, field: str, value: str, message: str
 ) -> None:
-    given = {table: {field: value.format(tmp_path) if isinstance(value, str) else value}}
-    stage = RunAll(settings=run_on(DUMP, tmp_path / "work", **given))
+    stage = RunAll(settings=run_on(DUMP, tmp_path / "work", **{table: {field: value.format(tmp_path)}}))
     with pytest.raises(ValueError, match=message):
         stage.check_machine()
 
@@ -569,14 +459,6 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
         assert row["right"] == (row["entity"] == row["said"])
     assert "Held-out pages" in page
     assert "known entity seen 1000 or more" in page
-
-
-@pytest.mark.smoke
-def test_the_line_of_a_pretraining_has_its_steps_in_full(tmp_path: Path) -> None:
-    last = {"step": 3_600, "masked_entity_loss": 0.9538, "held_out_known_entity_top_1": 0.8704}
-    manifest = storage.Manifest("Pretrain", 1, {}, {}, (), facts={"last": last})
-    line = Pretrain(settings=run_of(tmp_path)).headline(manifest)
-    assert line == "step 3,600, masked_entity_loss 0.954, held_out_known_entity_top_1 0.87"
 
 
 def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:

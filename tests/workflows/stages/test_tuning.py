@@ -141,14 +141,6 @@ def test_settings_that_fail_are_listed_and_tried_again(
     assert tune(tmp_path, tables).complete()
 
 
-def test_a_search_without_any_result_fails(
-    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_for((1e-3, 1e-5), monkeypatch)
-    with pytest.raises(ValueError, match="all 4 fine-tunings failed, the first: too little memory"):
-        tune(tmp_path, tables).run()
-
-
 def test_the_next_run_takes_the_best_setting(tmp_path: Path, tables: Tables) -> None:
     asked = {"tasks": ("relation_classification", "extractive_qa"), "variants": ("luke",), "seeds": (1, 2)}
     run = run_with(tmp_path, tables, **asked, tuned=True)

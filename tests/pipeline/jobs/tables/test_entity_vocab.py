@@ -20,18 +20,6 @@ def counted(tables: dict[str, Any]) -> Any:
     return count_links(tables["links"], tables["pages"])
 
 
-@pytest.mark.parametrize(("size", "titles", "left_out"), [(10, ("Ape", "Japan"), 0), (4, ("Ape",), 1)])
-def test_vocabulary(counted: Any, size: int, titles: tuple[str, ...], left_out: int) -> None:
-    entities = choose_entities(counted, size)
-    facts = {"Ape": (3, 1), "Japan": (2, 2)}
-    assert entities.vocab.titles[3:] == titles
-    assert list(zip(entities.vocab.link_counts, entities.vocab.page_ids, strict=True))[3:] == [
-        facts[title] for title in titles
-    ]
-    assert entities.ids == {title: number for number, title in enumerate(titles, start=3)}
-    assert entities.drops == {"entities:below_vocab_size": left_out}
-
-
 def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
     """Not those of loops; and their mentions find them."""
     counted = count_links(tables["links"], tables["pages"], missing=True)
