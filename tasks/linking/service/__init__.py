@@ -1,6 +1,7 @@
 """Linking over HTTP.
 
-service      requests, answers and limits
+service      the application and its process
+requests     what requests ask for, their limits, and their links
 batching     requests that are computed one after another, or together
 places       how many requests may come and wait, and who makes room
 connections  those of slow clients, which come to an end

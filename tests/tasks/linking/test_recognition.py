@@ -19,7 +19,8 @@ from tasks.linking.__main__ import parser
 from tasks.linking.open import open_linker
 from tasks.linking.options import settings_of
 from tasks.linking.recognition import Recognizer
-from tasks.linking.service.service import Limits, make_app
+from tasks.linking.service.requests import Limits
+from tasks.linking.service.service import make_app
 from tasks.serving.plain_text import question
 from tasks.serving.predict import Predictor, load
 from tests.support.asked import Linking

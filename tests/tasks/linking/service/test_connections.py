@@ -19,7 +19,8 @@ import uvicorn
 from tasks.io.records import Record
 from tasks.linking.linker import Linker
 from tasks.linking.service.connections import Protocol, Server
-from tasks.linking.service.service import Limits, make_app
+from tasks.linking.service.requests import Limits
+from tasks.linking.service.service import make_app
 from tests.support.clients import bytewise, linked, post, send
 from tests.support.serving import in_thread
 

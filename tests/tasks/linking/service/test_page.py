@@ -22,7 +22,8 @@ from tasks.linking.formats import wikitext
 from tasks.linking.linker import Linker
 from tasks.linking.own import OwnEntities, OwnEntity
 from tasks.linking.service import service
-from tasks.linking.service.service import Limits, make_app
+from tasks.linking.service.requests import Limits
+from tasks.linking.service.service import make_app
 from tests.support.browser import opened_on_phone
 from tests.support.linking import linker_of
 from tests.support.mentions import small_pages, write_mentions

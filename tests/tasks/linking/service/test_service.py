@@ -29,8 +29,9 @@ from starlette.testclient import TestClient
 
 from tasks.io.records import Record
 from tasks.linking.linker import Linker
-from tasks.linking.service import service
-from tasks.linking.service.service import Limits, make_app
+from tasks.linking.service import requests, service
+from tasks.linking.service.requests import Limits
+from tasks.linking.service.service import make_app
 from tests.support import ROOT
 from tests.support.asked import Linking
 from tests.support.mentions import DUMP
@@ -297,7 +298,7 @@ def test_texts_of_nif_are_answered_as_documents_are(linker: Linker, monkeypatch:
     rdflib = pytest.importorskip("rdflib", reason="NIF is read with it")
     from tasks.linking.formats.nif import ITSRDF
 
-    monkeypatch.setattr(service, "wiki_of", lambda facts: "https://a.wikipedia.org/wiki/")
+    monkeypatch.setattr(requests, "wiki_of", lambda facts: "https://a.wikipedia.org/wiki/")
     with TestClient(make_app(linker, Limits(mentions=4))) as client:
         for given, ends in ((NIF, {"offset_0_3": "A", "offset_8_11": "B"}), (NIF + ANN, {"char=0,3": "A"})):
             headers = {"content-type": "application/x-turtle; charset=utf-8"}
