@@ -30,13 +30,8 @@ NAMES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 
 
 def corpus() -> dict[str, Any]:
-    bars = {"width": 2, "bars": [[0, 1], [2, 3]]}
     part = {"sequences": 2, "words": 7654, "annotations": 9, "unknown_share": 0.125}
-    part |= {"sizes": dict.fromkeys(NAMES, SIZES), "histograms": dict.fromkeys(NAMES, bars)}
-    name = {
-        "mention": HOSTILE, "targets": 9, "total_links": 1357, "occurrences": 2468, "link_probability": 0.55,
-    }  # fmt: skip
-    name |= {"candidates": [{"title": HOSTILE, "commonness": 0.77}]}
+    part |= {"sizes": dict.fromkeys(NAMES, SIZES)}
     return {
         "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
         "language": "en",
@@ -60,8 +55,6 @@ def corpus() -> dict[str, Any]:
             "rank_frequency": [[1, 3, HOSTILE]],
         },
         "names": 1,
-        "min_occurrences": 50,
-        "extremes": {"most_targets": [name], "most_links": [], "highest_link_probability": []},
         "sequences": [{"part": "training", **part}, {"part": "held out", **part}],
     }
 

@@ -11,28 +11,13 @@ from itertools import chain
 from operator import add
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from pipeline import storage
 from workflows.base.stage import Stage
 
 TOP_ENTITIES = 25
 CURVE_POINTS = 2000
-BARS = 60
-EXTREMES = 12
-MIN_OCCURRENCES = 50  # of fewer a link probability is chance
-TARGETS = 3
 COSTLIEST_TEMPLATES = 25
 
-# Which names are shown: the column that decides, and which end of it. Ties go to the more frequent name, then to
-# the first in code points.
-RANKINGS = {
-    "most_targets": ("targets", "descending"),
-    "most_links": ("total_links", "descending"),
-    "highest_link_probability": ("link_probability", "descending"),
-    "lowest_link_probability": ("link_probability", "ascending"),
-}
 _TAG = re.compile("<[a-z0-9]+>")
 _COSTS = ("uses", "words", "links")
 Ranked = tuple[int, int, str]  # link count, id, title
@@ -55,8 +40,6 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
         "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
         "entities": entity_figures(ranked_entities(vocab.folder)),
         "names": mentions.manifest().rows["names"],
-        "min_occurrences": MIN_OCCURRENCES,
-        "extremes": name_extremes(mentions.folder),
         "sequences": sequence_rows(sequences.folder) if sequences else [],
     }
 
@@ -132,49 +115,11 @@ def spaced_ranks(last: int, points: int) -> list[int]:
     return sorted({round(math.exp(math.log(last) * step / (points - 1))) for step in range(points)})
 
 
-# Names
-
-
-def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
-    """The ends of the mention table, by ranking: names with their commonest targets.
-
-    Args:
-        folder: of the stage BuildMentionTable.
-    """
-    from pipeline.lookup.mentions import CANDIDATES
-
-    best: dict[str, pa.Table] = {}
-    for batch in storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches():
-        table = pa.Table.from_batches([batch])
-        table = table.append_column("targets", pc.list_value_length(table["candidates"]))
-        for ranking, (column, order) in RANKINGS.items():
-            rows = table
-            if column == "link_probability":
-                rows = table.filter(pc.greater_equal(table["occurrences"], MIN_OCCURRENCES))
-            joined = pa.concat_tables([best[ranking], rows]) if ranking in best else rows
-            keys = [(column, order), ("occurrences", "descending"), ("mention", "ascending")]
-            if joined.num_rows:  # Arrow chooses from nothing in vain
-                best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
-    return {
-        ranking: [
-            row
-            | {
-                "candidates": [  # the targets that are shown
-                    {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
-                    for each in row["candidates"][:TARGETS]
-                ]
-            }
-            for row in (best[ranking].to_pylist() if ranking in best else ())
-        ]
-        for ranking in RANKINGS
-    }
-
-
 # Sequences
 
 
 def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """The counts of the sequences that pretraining sees, and of those that are held out, with histograms of sizes.
+    """The counts of the sequences that pretraining sees, and of those that are held out, with their sizes.
 
     Args:
         folder: of the stage BuildSequences.
@@ -183,29 +128,9 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
     from pipeline.sequences.shards import SEEN, SIZES, STATISTICS, summary
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
-    width = {name: bar_width([statistics[part][name] for part in (SEEN, HELD_OUT)]) for name in SIZES}
     rows = []
     for part in (SEEN, HELD_OUT):
-        counts = {name: statistics[part].pop(name) for name in SIZES}
-        sizes = {name: summary(counts[name]) for name in SIZES}
-        histograms = {name: histogram(counts[name], width[name]) for name in SIZES}
+        sizes = {name: summary(statistics[part].pop(name)) for name in SIZES}
         title = {SEEN: "training", HELD_OUT: "held out"}[part]
-        rows.append({"part": title, **statistics[part], "sizes": sizes, "histograms": histograms})
+        rows.append({"part": title, **statistics[part], "sizes": sizes})
     return rows
-
-
-def bar_width(counts: Sequence[Mapping[str, int]]) -> int:
-    """Sizes of a bar, one of 1, 2, 5, 10, 20, ..., so that histograms of the counts have at most 60 bars."""
-    largest = max((int(size) for each in counts for size in each), default=0)
-    return next(
-        step * 10**power for power in range(20) for step in (1, 2, 5) if largest // (step * 10**power) < BARS
-    )
-
-
-def histogram(counts: Mapping[str, int], width: int) -> dict[str, Any]:
-    """Counts by size in bars of a width: `width` and `bars`, [smallest size, count] of each, empty ones too."""
-    bars: dict[int, int] = {}
-    for size, count in counts.items():
-        bars[int(size) // width] = bars.get(int(size) // width, 0) + count
-    numbers = range(min(bars, default=0), max(bars, default=-1) + 1)
-    return {"width": width, "bars": [[number * width, bars.get(number, 0)] for number in numbers]}

@@ -18,11 +18,6 @@ COMPARED = {
     "commonest_top_1": ("commonest", 2, "dash"),
     "most_frequent_top_1": ("most frequent", 3, "dot"),
 }
-HISTOGRAMS = {
-    "words_per_sequence": ("words in a sequence", "sequences"),
-    "entities_per_sequence": ("entities in a sequence", "sequences"),
-    "words_per_mention": ("words in a mention", "annotations"),
-}
 FROM_ZERO = {"rangemode": "tozero"}  # an axis
 SHARES = {"tickformat": ".0%", **FROM_ZERO}
 METHODS = {"prior": 2, "local": 1, "global": 0}  # of linking: the colour of each
@@ -40,9 +35,6 @@ def figures(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]])
     made: dict[str, Figure] = {}
     if corpus := content["corpus"]:
         made["rank-frequency"] = rank_frequency(corpus["entities"]["rank_frequency"])
-        for name, (title, unit) in HISTOGRAMS.items():
-            parts = {row["part"]: row["histograms"][name] for row in corpus["sequences"]}
-            made[name.replace("_", "-")] = shares(parts, title, unit)
     if training := content["training"]:
         logs, held_out = (
             {run: record[of] for run, record in training.items()} for of in ("log", "evaluations")
@@ -76,27 +68,6 @@ def rank_frequency(points: Sequence[Sequence[Any]]) -> Figure:
     }
     log = {"type": "log", "dtick": 1}
     return figure([trace] if points else [], "rank", "links", xaxis=log, yaxis=log)
-
-
-def shares(parts: Mapping[str, Mapping[str, Any]], title: str, of: str) -> Figure:
-    """A histogram of each part, as shares of its sum: bars for the first, steps for the others."""
-    traces: list[Figure] = []
-    for number, (part, counted) in enumerate(parts.items()):
-        width, bars = counted["width"], counted["bars"]
-        total = sum(count for _, count in bars)
-        if not total:
-            continue
-        share = [count / total for _, count in bars]
-        ends = [f"{low:,}" if width == 1 else f"{low:,} to {low + width - 1:,}" for low, _ in bars]
-        shape: Figure = {"type": "bar", "width": width}
-        if number:
-            shape = {"type": "scatter", "mode": "lines", "line": {"shape": "hvh"}}
-        middles = [low + (width - 1) / 2 for low, _ in bars]
-        hover = f"%{{customdata[0]}}: %{{y:.2%}} ({part}, %{{customdata[1]:,}} {of})<extra></extra>"
-        counts = [[end, count] for end, (_, count) in zip(ends, bars, strict=True)]
-        trace = {"x": middles, "y": share, "name": part, "customdata": counts, "hovertemplate": hover}
-        traces.append({**shape, **trace, "meta": {"colour": number}})
-    return figure(traces, title, f"share of {of}", yaxis=SHARES, layout={"bargap": 0})
 
 
 def curves(

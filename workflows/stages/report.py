@@ -43,7 +43,7 @@ class Report(CorpusStage):
     """
 
     FOLDER = "report"
-    VERSION = 17
+    VERSION = 18
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(

@@ -17,7 +17,6 @@ from tests.support import report as report_for_tests
 from tests.support.browser import CHROMIUM, NO_CHROMIUM, launched
 from tests.support.stages import run_in_process, run_of
 from workflows import Report
-from workflows.report import corpus as corpus_view
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import render_page
@@ -49,12 +48,10 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
         .replace("</mediawiki>", HOSTILE_PAGE + "</mediawiki>")
     )
     (folder / "dump.xml").write_text(text, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
-        corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
-        tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
-        made = Report(settings=run_of(folder / "work", corpus=corpus, **tables))
-        run_in_process(made)
+    corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
+    tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
+    made = Report(settings=run_of(folder / "work", corpus=corpus, **tables))
+    run_in_process(made)
     return Path(made.folder)
 
 
@@ -108,7 +105,7 @@ def data(page: Any, name: str) -> Any:
 def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
     figures = data(page, "figures")
     assert set(figures) == {
-        "rank-frequency", "words-per-sequence", "entities-per-sequence", "words-per-mention", "word-loss",
+        "rank-frequency", "word-loss",
         "word-accuracy", "entity-loss", "entity-accuracy", "held-out-words", "held-out-masked-entity",
         "held-out-known-entity", "throughput", "fine-tuning", "reliability",
     }  # fmt: skip

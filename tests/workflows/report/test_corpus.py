@@ -1,87 +1,21 @@
 """What the report shows of the corpus, against brute force over the same rows."""
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline import schemas, storage
-from pipeline.lookup import mentions
 from pipeline.lookup.entities import EntityVocab
 from pipeline.sequences.shards import SIZES, describe_sequences
-from tests.support import DATA
-from tests.support.mentions import Table, pages_of_dump, write_mentions
-from tests.support.oracle_tables import Pages
-from tests.support.shards import random_rows, write_arrow, write_sequences
+from tests.support.shards import random_rows, write_sequences
 from workflows.report import corpus
-from workflows.report.corpus import (
-    bar_width,
-    entity_figures,
-    histogram,
-    lost_text,
-    name_extremes,
-    ranked_entities,
-    sequence_rows,
-)
+from workflows.report.corpus import entity_figures, lost_text, ranked_entities, sequence_rows
 
 HOSTILE = '</script><script>alert(1)</script>\u2028"'
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Table]:
-    """The mention table of a real dump, in many small batches, and the rows that it was made from."""
-    folder = tmp_path_factory.mktemp("mentions")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mentions, "_ROWS_PER_BATCH", 7)
-        made = write_mentions(folder, pages_of_dump(DATA / "wiki-40.xml.bz2", 1 << 20))
-    return str(folder), made
-
-
-def by_name(table: Table) -> list[dict[str, Any]]:
-    """A row for each name, its candidates by falling link count."""
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in table.mentions:
-        groups[row["mention"]].append(row)
-    return [
-        {**rows[0], "candidates": sorted(rows, key=lambda row: (-row["link_count"], row["title"]))}
-        for rows in groups.values()
-    ]
-
-
-@pytest.mark.parametrize("least", [1, 3, 10**6])
-def test_the_ends_of_the_mention_table(
-    table: tuple[str, Table], least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(corpus, "MIN_OCCURRENCES", least)
-    monkeypatch.setattr(corpus, "EXTREMES", 5)
-    folder, made = table
-    found, names = name_extremes(folder), by_name(made)
-    often = [row for row in names if row["occurrences"] >= least]
-    wanted = {
-        "most_targets": (names, lambda row: -len(row["candidates"])),
-        "most_links": (names, lambda row: -row["total_links"]),
-        "highest_link_probability": (often, lambda row: -row["link_probability"]),
-        "lowest_link_probability": (often, lambda row: row["link_probability"]),
-    }
-    assert set(found) == set(wanted)
-    for ranking, (rows, key) in wanted.items():
-        best = sorted(rows, key=lambda row: (key(row), -row["occurrences"], row["mention"]))
-        assert [row["mention"] for row in found[ranking]] == [row["mention"] for row in best[:5]]
-        for row, other in zip(found[ranking], best, strict=False):
-            assert row["targets"] == len(other["candidates"])
-            assert row["link_probability"] == other["link_probability"]
-            assert [(each["title"], each["commonness"]) for each in row["candidates"]] == [
-                (each["title"], each["commonness"]) for each in other["candidates"][:3]
-            ]
-    assert len(names) > 3 * 5, "the ends are not all there is"
-    assert len(often) == {1: len(names), 10**6: 0}.get(least, len(often))
 
 
 def write_vocab(folder: Path, entities: Sequence[tuple[str, int]]) -> str:
@@ -113,9 +47,6 @@ def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_corpus_without_links(tmp_path: Path) -> None:
-    page = {"page_id": 1, "title": HOSTILE, "is_disambiguation": False}
-    write_mentions(tmp_path, Pages([page], [], [[{"page_id": 1, "text": "Alone.", "links": []}]]))
-    assert name_extremes(str(tmp_path)) == {ranking: [] for ranking in corpus.RANKINGS}
     ranked = ranked_entities(write_vocab(tmp_path, []))
     assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": [], "rank_frequency": []}
 
@@ -161,19 +92,6 @@ def test_no_text_was_lost(tmp_path: Path, blocks: list[list[tuple[str, int, int,
     assert found == {"templates": 0, "uses": 0, "words": 0, "links": 0, "top": [], "tags": {}}
 
 
-@given(st.dictionaries(st.integers(0, 3000), st.integers(1, 9), max_size=40))
-def test_histograms_hold_every_size_once(sizes: dict[int, int]) -> None:
-    counts = {str(size): count for size, count in sizes.items()}
-    width = bar_width([counts])
-    bars = histogram(counts, width)["bars"]
-    assert len(bars) <= 60
-    assert str(width)[0] in "125"
-    assert [low for low, _ in bars] == [bars[0][0] + number * width for number in range(len(bars))]
-    for low, count in bars:
-        assert count == sum(each for size, each in sizes.items() if low <= size < low + width)
-    assert sum(count for _, count in bars) == sum(sizes.values())
-
-
 def test_sequences_are_counted(tmp_path: Path) -> None:
     rows, held_out = random_rows(50), random_rows(9, seed=1)
     write_sequences(tmp_path, rows, held_out=held_out)
@@ -186,14 +104,4 @@ def test_sequences_are_counted(tmp_path: Path) -> None:
         lengths = [len(each["word_ids"]) for each in expected]
         assert row["sequences"] == len(expected)
         assert row["sizes"]["words_per_sequence"]["largest"] == max(lengths)
-        histogram = row["histograms"]["words_per_sequence"]
-        assert sum(count for _, count in histogram["bars"]) == len(expected)
-        assert histogram["bars"][0][0] == min(lengths), "a bar for each size, since there are few"
-        assert set(row["sizes"]) == set(row["histograms"]) == set(SIZES)
-
-
-def test_a_damaged_table_is_named(tmp_path: Path) -> None:
-    write_arrow(tmp_path / "x", pa.table({"a": [1]}))
-    (tmp_path / mentions.CANDIDATES).write_bytes((tmp_path / "x").read_bytes()[:40])
-    with pytest.raises(ValueError, match=r"candidates.arrow: no readable Arrow stream"):
-        name_extremes(str(tmp_path))
+        assert set(row["sizes"]) == set(SIZES)
