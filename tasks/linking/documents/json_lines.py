@@ -22,13 +22,15 @@ class Format(NamedTuple):
     one: Callable[[Any, int], Mention]
 
 
-def read_document(record: Record, number: int, left_out: Skipped | None = None) -> Document:
+def read_document(
+    record: Record, number: int, left_out: Skipped | None = None, *, is_answer: bool = False
+) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
     Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
     ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
     `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
-    says nothing of mentions.
+    says nothing of mentions. An answer in ELEVANT's format has its mentions as `entity_mentions` of `span` and `id`.
 
     Raises: ValueError naming the record and the field. Where `left_out` is given, a mention with a wrong field is left
     out instead, and what is wrong with it is added there.
@@ -42,6 +44,12 @@ def read_document(record: Record, number: int, left_out: Skipped | None = None) 
         if name in record.values and text:
             annotated = record.span(name, record.values[name], len(text), CHARACTERS)
     formats = [each for field, each in FORMATS.items() if field in record.values]
+    if (
+        is_answer
+        and formats in ([], [FORMATS["labels"]])
+        and {"labels", "entity_mentions"} & {*record.values}
+    ):
+        formats = [ELEVANT_ANSWERS]
     mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
     return Document(record.where, str(found), text, mentions, annotated)
 
@@ -92,6 +100,12 @@ def _elevant(record: Record, size: int) -> Mention:
     return Mention(*place, _title(record, "name", record.values.get("name")), entity, _optional(record))
 
 
+def _elevant_answer(record: Record, size: int) -> Mention:
+    place = record.span("span", record.values.get("span"), size, CHARACTERS)
+    qid = record.text("id") if "id" in record.values else ""
+    return Mention(*place, qid=qid if QID.fullmatch(qid) else None)
+
+
 def _title(record: Record, name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise record.error(f"{name} is {shown(value)}; wanted a title, or null")
@@ -111,3 +125,7 @@ FORMATS = {
     "wikipedia_titles": Format(_zelda_rows, _zelda),
     "labels": Format(partial(children, name="labels"), _elevant),
 }
+ELEVANT_ANSWERS = Format(  # which lack the field where nothing is found
+    lambda record: children(record, "entity_mentions") if "entity_mentions" in record.values else (),
+    _elevant_answer,
+)

@@ -101,7 +101,7 @@ def read_answers(
             if "error" in record.values and "text" not in record.values:
                 failed += 1
                 continue
-            answer = read_document(record, number)
+            answer = read_document(record, number, is_answer=True)
             if answer.id in found:
                 raise answer.error(f"the id {answer.id!r} is there twice; wanted one for each document")
             if answer.id not in texts and left_out:

@@ -7,6 +7,7 @@ mention table knows QIDs, else by its title. Where no table is given, every titl
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from pipeline.lookup.names import page_title
@@ -56,6 +57,8 @@ def score_files(
             "give others, or leave out --leave-out-pages"
         )
     resolve = resolver(finder)
+    if finder is None and not any(each.title for of in answers.values() for each in of.mentions):
+        resolve = attrgetter("page")  # ELEVANT's answers have QIDs alone
     nothing = Answers((), {}, {})
     found = [answers.get(each.id, nothing) for each in kept]
     own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
