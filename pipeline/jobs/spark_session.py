@@ -104,10 +104,12 @@ def session(
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start Java. Raises: ValueError with what it said, where it ended at once.
+    """Start Java, if this process has none. Raises: ValueError with what it said, where it ended at once.
 
     Nobody sees what else it says, but where the user's own configuration decides that.
     """
+    if SparkContext._gateway is not None:
+        return
     with tempfile.TemporaryFile() as words:
         conf = SparkConf().setAll(list(settings.items()))
         is_ours = os.environ.get("SPARK_CONF_DIR") == str(OWN_CONF)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pipeline.jobs import spark_session
@@ -97,3 +98,15 @@ def test_java_reads_names_of_files_in_utf8(
         monkeypatch.setenv(name, value)
     started(monkeypatch, "local")
     assert os.environ.get("LC_ALL") == java_reads
+
+
+def test_a_process_has_one_java(spark: Any) -> None:
+    """However often its session is asked for."""
+
+    def started() -> list[int]:
+        return sorted(each.pid for each in psutil.Process().children() if each.name() == "java")
+
+    before = started()
+    assert before
+    assert spark_session.session("local[2]", 1 << 30) is spark
+    assert started() == before
