@@ -27,6 +27,7 @@ from tasks.serving.predict import load
 from tasks.task import InputSettings
 from tests.support.fine_tuned import EXAMPLES, bare, prepared
 from tests.support.models import TINY, luke_of_transformers
+from tests.support.padded import padded
 
 LABELS = {
     "entity_typing": ("person", "place", "time"),
@@ -248,14 +249,14 @@ def test_features_of_entity_recognition_are_those_of_transformers(tokenizer: Pat
     for sentence in sentences:
         alone = ner.TASK.from_records([Record("x", {"words": list(sentence.words)})])
         items = ner.TASK.featurize(alone, InputSettings(words, LABELS["ner"], {}, 96, "fixed")).items
-        batches = [ner.TASK.collate([item], entities=True, pad_id=words.pad_id) for item in items]
+        batches = [ner.TASK.collate([item], entities=True) for item in items]
         text, places = text_of(sentence)
         spans = enumerate_spans(len(places), 16)
         characters = [(places[start][0], places[end - 1][1]) for start, end in spans]
         inputs = theirs(text, entity_spans=characters)
         assert all(item.word_ids.tolist() == inputs["input_ids"] for item in items)
         assert [span for item in items for span in item.spans.tolist()] == [list(span) for span in spans]
-        positions = [row for batch in batches for row in batch.inputs.entity_positions[0].tolist()]
+        positions = [row for batch in batches for row in padded(batch.inputs, 1).entity_positions[0].tolist()]
         assert list(map(real, positions)) == list(map(real, inputs["entity_position_ids"]))
         ends = [tuple(pair) for item in items for pair in item.positions.tolist()]
         named = (inputs[f"entity_{side}_positions"] for side in ("start", "end"))
