@@ -17,13 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from model.kernels.tables import Table
-from model.luke.batch import Batch, mention_positions
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.examples import Examples
 from tasks.io.windows import CharacterSpan, boundaries, context_window
-from tasks.task import MAX_MENTION_POSITIONS, Classifier, InputSettings, LabelledBatch, Task
+from tasks.task import Classifier, InputSettings, LabelledBatch, Task, inputs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +130,13 @@ def fit(segments: Sequence[list[int]], room: int, counts: Counter[str]) -> list[
 
 @dataclass(frozen=True, eq=False)
 class MarkedBatch(LabelledBatch):
-    """Padded features with the opening markers (batch, mentions).
+    """Features with the places (batch, mentions) of the states of their mentions.
 
-    `labels` is (batch) int64 or (batch, labels) float32. `inputs` has no entities where the model is to see none.
+    These are entities' or, where the model is to see none, opening markers'. `labels` is (batch) int64 or
+    (batch, labels) float32.
     """
 
-    markers: Tensor
+    places: Tensor
 
 
 class MentionClassifier(Classifier):
@@ -144,11 +144,8 @@ class MentionClassifier(Classifier):
 
     def forward(self, batch: MarkedBatch) -> Tensor:
         """Logits (batch, labels)."""
-        word_states, entity_states = self.luke(batch.inputs)
-        if entity_states is None:
-            rows = torch.arange(len(word_states), device=word_states.device)[:, None]
-            entity_states = word_states[rows, batch.markers]  # (batch, mentions, hidden)
-        return self.classifier(self.dropout(entity_states.flatten(1)))
+        states = self.luke(batch.inputs, batch.places.flatten())
+        return self.classifier(self.dropout(states.view(len(batch.places), -1)))
 
 
 class MarkedTask(Task[Examples[Any], MarkedFeature]):
@@ -164,19 +161,18 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
     def loss_terms(self, feature: MarkedFeature) -> int:
         return 1
 
-    def collate(self, features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> MarkedBatch:
-        inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
-        ends = torch.from_numpy(np.stack([feature.ends for feature in features]))  # (batch, mentions, 2)
+    def collate(self, features: Sequence[MarkedFeature], *, entities: bool) -> MarkedBatch:
+        ids, mentions = np.array(self.ENTITIES), len(self.ENTITIES)
+        inputs = inputs_of(
+            ((each.word_ids, ids, np.add(each.ends, (0, 1))) for each in features), entities=entities
+        )
         if entities:
-            ids = torch.tensor(self.ENTITIES).expand(ends.shape[:2]).contiguous()
-            inputs = replace(
-                inputs,
-                entity_ids=ids,
-                entity_positions=mention_positions(ends[..., 0], ends[..., 1] + 1, MAX_MENTION_POSITIONS),
-                entity_mask=torch.ones_like(ids, dtype=torch.bool),
-            )
+            places = inputs.shape.words + torch.arange(len(features) * mentions).view(-1, mentions)
+        else:
+            markers = torch.from_numpy(np.stack([feature.ends[:, 0] for feature in features]))
+            places = markers + inputs.layout.word_offsets[:-1, None]
         labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-        return MarkedBatch(inputs.unpadded(), labels, ends[..., 0])
+        return MarkedBatch(inputs, labels, places)
 
     def logits(self, module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:
         """Logits (labels) of each feature."""

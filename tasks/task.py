@@ -12,7 +12,7 @@ score       predictions to the field's metrics
 `from_records` takes questions of users, `answers` answers them, `prediction_lines` writes predictions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import Batch
+from model.luke.batch import FlatBatch, Integers, MaskedSequence, collate
 from model.luke.config import LukeConfig, check_value
 from model.luke.embeddings import initialise
 from model.luke.encoder import LukeModel
@@ -126,7 +126,7 @@ class Features(Generic[FeatureOut]):
 
 @dataclass(frozen=True)
 class Outputs(Generic[Dataset, Feature]):
-    """The outputs of a model for a data set: the logits of each feature, without padding; `labels` are the classes."""
+    """The outputs of a model for a data set: the logits of each feature; `labels` are the classes."""
 
     dataset: Dataset
     features: Sequence[Feature]
@@ -155,14 +155,26 @@ class Classifier(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
-    """Padded features: the model's input, and the labels. A task adds what else its classifier wants."""
+    """Features as one batch: the model's input, and the labels. A task adds what else its classifier wants."""
 
-    inputs: Batch
+    inputs: FlatBatch
     labels: Tensor
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
+
+
+def inputs_of(sequences: Iterable[tuple[Integers, Integers, Integers]], *, entities: bool) -> FlatBatch:
+    """The model's input of sequences: of each its word ids, its entities' ids and their half-open spans (entities, 2).
+
+    A mention is cut at its first 30 words; without `entities` there are words alone.
+    """
+    return collate(
+        [MaskedSequence.unmasked(*each) for each in sequences],
+        max_mention_words=MAX_MENTION_POSITIONS,
+        entities=entities,
+    )
 
 
 class Task(Protocol[Dataset, Feature]):
@@ -235,14 +247,14 @@ class Task(Protocol[Dataset, Feature]):
         """
         return None
 
-    def collate(self, features: Sequence[Feature], *, entities: bool, pad_id: int) -> Any:
-        """One padded batch, a LabelledBatch."""
+    def collate(self, features: Sequence[Feature], *, entities: bool) -> Any:
+        """One batch, a LabelledBatch."""
 
     def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
         """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
-        """For each feature of the batch its logits without padding."""
+        """For each feature of the batch its logits."""
 
     # Decode
 

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from benchmarks.evidence.words_around import Floats, Integers, WordsAround, around_mentions
 from benchmarks.harness.options import Options
 from benchmarks.harness.report import Record, Report, progress
-from model.data.batches import collate
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus
 from model.hf.load import read_pretrained
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, collate
 from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining, logits_of_vectors
 from model.pretraining.evaluation import evaluating

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
 from model.data.shards import Corpus
 from model.hf.keys import from_transformers
+from model.luke.batch import FlatBatch
 from model.luke.config import LukeConfig, preset
-from model.luke.flat import FlatBatch
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE

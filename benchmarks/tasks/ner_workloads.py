@@ -109,8 +109,7 @@ def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
 
 def ask_ours(models: Models, features: Sequence[SpanFeature], **amounts: Any) -> list[np.ndarray]:
     """Return the logits of every pass, in the order in which they are computed."""
-    settings = {"pad_id": models.tokenizer.pad_id, "device": models.device}
-    return logits_of(ner.TASK, models.ours, features, entities=True, **settings, **amounts)  # type: ignore[arg-type]
+    return logits_of(ner.TASK, models.ours, features, entities=True, device=models.device, **amounts)
 
 
 @torch.inference_mode()

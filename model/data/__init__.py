@@ -1,7 +1,7 @@
-"""From shards to batches.
+"""From shards to masked sequences.
 
 shards     sequences from Arrow files
 masking    words and entities that are masked
-batches    sequences to a batch; items in parts by a budget of tokens
+batches    items in parts by a budget of tokens
 held_out   sequences that training never sees, with the labels of two baselines
 """

@@ -4,29 +4,15 @@ A mask is a function of (seed, epoch, index of the sequence) alone: it does not 
 sequences are read, on the batch that they are in, or on what was drawn before.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from model.data.shards import AnnotatedSequence, SequenceFacts, random_bits
-from model.luke.batch import IGNORED, Integers
+from model.luke.batch import IGNORED, Integers, MaskedSequence
 from model.luke.config import MASK_ENTITY, MASKED_SHARE, UNKNOWN_ENTITY
 
 PROFILES = ("fixed", "paper")
 MASK_STREAM = 1
-
-
-@dataclass(frozen=True)
-class MaskedSequence:
-    """A sequence with [CLS] and [SEP] added, spans shifted, some words and entities masked."""
-
-    word_ids: Integers
-    word_labels: Integers
-    entity_ids: Integers
-    entity_labels: Integers
-    entity_starts: Integers
-    entity_ends: Integers
 
 
 class Masker:

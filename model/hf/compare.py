@@ -1,20 +1,22 @@
 """Compares a model of transformers in both implementations: `python -m model.hf check DIR`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from model.hf.keys import UntiedError, below
 from model.hf.load import has_entities, load_encoder, load_strictly, read_model, read_transformers
-from model.luke.batch import Batch
+from model.luke.batch import FlatBatch, MaskedSequence, collate
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 
 TOLERANCE = 1e-4
 SEED = 0
+LONGEST_MENTION = 4
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")
 
 
@@ -44,8 +46,8 @@ def check(folder: Path) -> tuple[dict[str, float], list[str], str]:
     """The largest difference of each output on a random batch, the parameters that transformers missed, and the head
     that was left out, if any.
 
-    The outputs are the states and, where there are pretraining heads, the logits of words and entities, at
-    real words and entities alone. Nothing is fetched. Raises ValueError for a folder that cannot be read.
+    The outputs are the states and, where there are pretraining heads, the logits of words and entities. Nothing is
+    fetched. Raises ValueError for a folder that cannot be read.
     """
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder / 'config.json'}: no such file; give a folder of transformers")
@@ -53,10 +55,11 @@ def check(folder: Path) -> tuple[dict[str, float], list[str], str]:
     config, weights, left_out = read_comparable(folder, values)
     entities = has_entities(weights)
     torch.manual_seed(SEED)
-    batch = random_batch(config, entities=entities)
+    sequences = random_sequences(config, entities=entities)
+    batch = collate(sequences, max_mention_words=LONGEST_MENTION, entities=entities)
     ours = our_outputs(config, weights, batch, str(folder))
     with_heads = "word_head.bias" in weights
-    theirs, absent = their_outputs(folder, batch, with_heads=with_heads)
+    theirs, absent = their_outputs(folder, sequences, with_heads=with_heads)
     differences = {
         name: float((ours[name] - each).abs().max()) if ours[name].shape == each.shape else float("inf")
         for name, each in theirs.items()
@@ -76,7 +79,7 @@ def read_comparable(folder: Path, values: Mapping[str, Any]) -> tuple[LukeConfig
 
 
 def our_outputs(
-    config: LukeConfig, weights: Mapping[str, Tensor], batch: Batch, source: str
+    config: LukeConfig, weights: Mapping[str, Tensor], batch: FlatBatch, source: str
 ) -> dict[str, Tensor]:
     """The outputs of this project's model by name."""
     module = LukeForPretraining(config).eval()
@@ -85,20 +88,20 @@ def our_outputs(
         if found := below(weights, name):
             load_strictly(head, found, source=source, optional=set())
     with torch.inference_mode():
-        words, entities = module.luke(batch)
-        outputs = {"word states": words[batch.word_mask]}
-        outputs["word logits"] = module.word_head(
-            outputs["word states"], module.luke.word_embeddings.token.weight
-        )
-        if entities is not None:
-            outputs["entity states"] = entities[batch.entity_mask]
+        words, entities = module.luke(batch).split([batch.shape.words, batch.shape.entities])
+        outputs = {"word states": words}
+        outputs["word logits"] = module.word_head(words, module.luke.word_embeddings.token.weight)
+        if batch.shape.entities:
+            outputs["entity states"] = entities
             table = module.luke.entity_embeddings.token.weight
-            outputs["entity logits"] = module.entity_head(outputs["entity states"], table)
+            outputs["entity logits"] = module.entity_head(entities, table)
     return outputs
 
 
-def their_outputs(folder: Path, batch: Batch, *, with_heads: bool) -> tuple[dict[str, Tensor], list[str]]:
-    """The outputs of transformers by name, and the parameters that it did not find in the folder."""
+def their_outputs(
+    folder: Path, sequences: Sequence[MaskedSequence], *, with_heads: bool
+) -> tuple[dict[str, Tensor], list[str]]:
+    """The outputs of transformers by name, sequence by sequence, and the parameters that it did not find."""
     import transformers
 
     # A pooler, which nothing here uses, would be missed in most folders.
@@ -107,24 +110,24 @@ def their_outputs(folder: Path, batch: Batch, *, with_heads: bool) -> tuple[dict
     module, info = kind.from_pretrained(
         folder, local_files_only=True, output_loading_info=True, dtype=torch.float32, **extra
     )
-    inputs: dict[str, Any] = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
-    if batch.entity_ids is not None:
-        assert batch.entity_mask is not None
-        inputs |= {
-            "entity_ids": batch.entity_ids,
-            "entity_attention_mask": batch.entity_mask.long(),
-            "entity_position_ids": batch.entity_positions,
-        }
+    module.eval()
     with torch.inference_mode():
-        output = run(module.eval(), inputs)
-    masked = {
-        name: tensor[batch.word_mask if name.startswith("word") else batch.entity_mask]
-        for name, tensor in output.items()
-    }
-    return masked, sorted(info["missing_keys"])
+        outputs = [run(module, their_inputs(sequence)) for sequence in sequences]
+    joined = {name: torch.cat([output[name][0] for output in outputs]) for name in outputs[0]}
+    return joined, sorted(info["missing_keys"])
 
 
-def run(module: nn.Module, inputs: dict[str, Any]) -> dict[str, Tensor]:
+def their_inputs(sequence: MaskedSequence) -> dict[str, Tensor]:
+    """What transformers' models take, of one sequence."""
+    inputs = {"input_ids": sequence.word_ids}
+    if len(sequence.entity_ids):
+        places = sequence.entity_starts[:, None] + np.arange(LONGEST_MENTION)
+        positions = np.where(places < sequence.entity_ends[:, None], places, -1)
+        inputs |= {"entity_ids": sequence.entity_ids, "entity_position_ids": positions}
+    return {name: torch.from_numpy(values)[None] for name, values in inputs.items()}
+
+
+def run(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     """States of transformers' encoder and, where the model has heads, logits."""
     output = module(**inputs, output_hidden_states=True)
     named = {
@@ -136,23 +139,17 @@ def run(module: nn.Module, inputs: dict[str, Any]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named.items() if tensor is not None}
 
 
-def random_batch(config: LukeConfig, *, entities: bool, size: int = 4) -> Batch:
-    """Random words and mentions of one to four words, padded on the left, on the right and not at all."""
-    words = min(32, config.max_words)
-    word_mask = torch.ones(size, words, dtype=torch.bool)
-    word_mask[0, words * 3 // 4 :] = False
-    word_mask[1, : words // 4] = False
-    word_ids = torch.randint(0, config.vocab_size - 1, (size, words))
-    word_ids += word_ids >= config.pad_token_id
-    word_ids = word_ids.masked_fill(~word_mask, config.pad_token_id)
-    if not entities:
-        return Batch(word_ids, word_mask)
-    entity_mask = torch.ones(size, 6, dtype=torch.bool)
-    entity_mask[2, 3:] = False
-    entity_ids = torch.randint(0, config.entity_vocab_size, entity_mask.shape).masked_fill(~entity_mask, 0)
-    lengths = 1 + torch.arange(entity_mask.shape[1])[:, None] % 4
-    starts = words // 4 + torch.randint(0, max(1, words // 2 - 4), (*entity_mask.shape, 1))
-    offsets = torch.arange(4)
-    is_mention = (offsets < lengths) & entity_mask[..., None]
-    positions = torch.where(is_mention, (starts + offsets).clamp(max=words - 1), -1)
-    return Batch(word_ids, word_mask, entity_ids, positions, entity_mask)
+def random_sequences(config: LukeConfig, *, entities: bool) -> list[MaskedSequence]:
+    """Random words and mentions of one to four words; no sequence is as long as another."""
+    generator = np.random.default_rng(SEED)
+    longest = min(32, config.max_words)
+    found = []
+    for words in (longest - longest * number // 8 for number in range(4)):
+        word_ids = generator.integers(0, config.vocab_size - 1, words)
+        word_ids += word_ids >= config.pad_token_id
+        lengths = np.minimum(1 + np.arange(6 if entities else 0) % LONGEST_MENTION, words)
+        starts = generator.integers(0, words - lengths + 1)
+        entity_ids = generator.integers(0, config.entity_vocab_size, len(lengths))
+        spans = np.stack([starts, starts + lengths], axis=1)
+        found.append(MaskedSequence.unmasked(word_ids, entity_ids, spans))
+    return found

@@ -5,13 +5,11 @@ whatever treats a token by itself sees real tokens only and words and entities a
 """
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,19 +28,6 @@ class Packed:
     word_offsets: Tensor
     entity_offsets: Tensor
     lengths: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, lengths: Sequence[tuple[int, int]]) -> "Packed":
-        """The layout of sequences with so many words and entities."""
-        counts = torch.tensor(lengths, dtype=torch.int32).T
-        words, entities = functional.pad(counts.cumsum(dim=1, dtype=torch.int32), (1, 0))
-        return cls(words, entities, tuple(lengths))
-
-    def to(self, device: torch.device | str) -> "Packed":
-        """The same on another device."""
-        return replace(
-            self, word_offsets=self.word_offsets.to(device), entity_offsets=self.entity_offsets.to(device)
-        )
 
     @functools.cached_property
     def word_count(self) -> int:

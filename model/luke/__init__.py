@@ -1,8 +1,7 @@
 """LUKE (sections 3.1 to 3.3 of the paper); it needs torch alone.
 
 config        sizes
-batch         the input
-flat          the input without padding
+batch         the input: sequences, and batches of them without padding
 embeddings    words and entities: token, position, type
 attention     entity-aware self-attention
 encoder       the layers

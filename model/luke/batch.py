@@ -1,128 +1,185 @@
-"""The `Batch`: the model's input, checked when it is made; then the checks, then what builds its tensors."""
+"""The model's input: a `MaskedSequence`, and the `FlatBatch` of several, in one tensor, so that it travels at once."""
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.kernels.packing import Packed
+from model.kernels.packing import Packed, count_up, spread
 from model.luke.config import LukeConfig
 
 Integers = NDArray[np.int64]
+INT32 = -(2**31), 2**31 - 1
 IGNORED = -100  # a label where nothing is to be predicted
 
 
-@dataclass(frozen=True, eq=False)
-class Unpadded:
-    """The places of the real tokens of a padded batch, and their layout when they are packed.
+@dataclass(frozen=True)
+class MaskedSequence:
+    """A sequence with [CLS] and [SEP], spans counted from [CLS]; some words and entities may be masked."""
 
-    word_indices    (words of all sequences) places in the flattened word ids
-    entity_indices  (entities of all sequences) places in the flattened entity ids
-    """
-
-    word_indices: Tensor
-    entity_indices: Tensor
-    layout: Packed
+    word_ids: Integers
+    word_labels: Integers
+    entity_ids: Integers
+    entity_labels: Integers
+    entity_starts: Integers
+    entity_ends: Integers
 
     @classmethod
-    def of(cls, word_mask: Tensor, entity_mask: Tensor | None) -> "Unpadded":
-        """The tokens for which `word_mask` (batch, words) and `entity_mask` are True; made on the CPU, once a batch."""
-        if entity_mask is None:
-            entity_mask = word_mask[:, :0]
-        lengths = zip(word_mask.sum(dim=1).tolist(), entity_mask.sum(dim=1).tolist(), strict=True)
-        return cls(
-            word_mask.flatten().nonzero()[:, 0],
-            entity_mask.flatten().nonzero()[:, 0],
-            Packed.of(list(lengths)),
-        )
-
-    def to(self, device: torch.device | str) -> "Unpadded":
-        """The same on another device."""
-        return Unpadded(self.word_indices.to(device), self.entity_indices.to(device), self.layout.to(device))
+    def unmasked(cls, word_ids: Integers, entity_ids: Integers, spans: Integers) -> "MaskedSequence":
+        """Words, and entities at spans (entities, 2), half open, of which nothing is masked."""
+        of_words, of_entities = (np.full(len(ids), IGNORED) for ids in (word_ids, entity_ids))
+        return cls(word_ids, of_words, entity_ids, of_entities, *spans.T)
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One batch of word and entity sequences; what is None has no part in it.
+class Shape:
+    """The counts of a flat batch, in plain integers: the host knows them without waiting for a device.
 
-    word_ids          (batch, words) int64
-    word_mask         (batch, words) bool, True where the word is real
-    entity_ids        (batch, entities) int64, 0 is [PAD]
-    entity_positions  (batch, entities, mention) int64 positions in word_ids, -1 is padding
-    entity_mask       (batch, entities) bool, True where the entity is real
-    packed            where the real tokens are, on whose padding the model does no work (`unpadded`)
-
-    Raises ValueError for values that no model can take, where they lie on the CPU; a batch that lies on another device
-    is not looked into. Shapes and types that do not fit together are torch's errors.
+    lengths          words and entities of each sequence
+    mention_words    words of all mentions, cut at the longest that the sequences have
+    masked_words     of all sequences
+    masked_entities  of all sequences
     """
 
-    word_ids: Tensor
-    word_mask: Tensor
-    entity_ids: Tensor | None = None
-    entity_positions: Tensor | None = None
-    entity_mask: Tensor | None = None
-    packed: Unpadded | None = None
+    lengths: tuple[tuple[int, int], ...]
+    mention_words: int
+    masked_words: int
+    masked_entities: int
 
-    def __post_init__(self) -> None:
-        mask = self.word_mask
-        if mask.device.type == "cpu" and not (has_word := mask.any(dim=1)).all():
-            row = int(has_word.int().argmin())  # attention over nothing is not a number
-            raise ValueError(f"word_mask of shape {tuple(mask.shape)} has no word in sequence {row}")
-        parts = (self.entity_ids, self.entity_positions, self.entity_mask)
-        if any(part is None for part in parts):
-            if any(part is not None for part in parts):
-                raise ValueError("entity_ids, entity_positions, entity_mask come together; one is None")
-            return
-        assert self.entity_positions is not None
-        assert self.entity_mask is not None
-        check_mentions(self.entity_positions, self.entity_mask, self.word_mask)
+    @functools.cached_property
+    def words(self) -> int:
+        """Words of all sequences."""
+        return sum(words for words, _ in self.lengths)
 
-    @classmethod
-    def of_words(cls, rows: Sequence[Integers], pad_id: int) -> "Batch":
-        """Word ids of sequences, without entities."""
-        return cls(pad(rows, pad_id), lengths_mask(rows))
+    @functools.cached_property
+    def entities(self) -> int:
+        """Entities of all sequences."""
+        return sum(entities for _, entities in self.lengths)
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same batch on another device."""
-        return replace(
-            self, **{name: value.to(device) for name, value in vars(self).items() if value is not None}
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of each field, as they lie one after the other."""
+        offsets = len(self.lengths) + 1
+        of_words = (self.words, offsets, self.masked_words, self.masked_words)
+        return (*of_words, *[self.entities] * 3, offsets, self.masked_entities, self.masked_entities)
+
+
+class Part:
+    """A part of a flat batch's numbers, by its place among all of them."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __get__(self, batch: "FlatBatch", owner: type) -> Tensor:
+        return batch.fields[self.place]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatBatch:
+    """One batch: words of all sequences, then entities of all sequences, without padding.
+
+    `numbers` is int32 and holds, one after the other, what the parts name. Masked tokens are named by their
+    place in the packed tensor, in which entities come after all words; labels are those of masked tokens alone.
+    """
+
+    numbers: Tensor
+    shape: Shape
+
+    word_ids = Part(0)  # (words)
+    masked_words = Part(2)  # (masked words) places in the packed tensor
+    word_labels = Part(3)  # (masked words) ids
+    entity_ids = Part(4)  # (entities)
+    mention_starts = Part(5)  # (entities) the first word of each mention, counted in its own sequence
+    mention_lengths = Part(6)  # (entities) words of each mention
+    masked_entities = Part(8)  # (masked entities) places in the packed tensor
+    entity_labels = Part(9)  # (masked entities) ids
+
+    @functools.cached_property
+    def fields(self) -> tuple[Tensor, ...]:
+        """The parts of `numbers`."""
+        return self.numbers.split(self.shape.sizes)
+
+    @functools.cached_property
+    def layout(self) -> Packed:
+        """The layout of the tokens."""
+        return Packed(self.fields[1], self.fields[7], self.shape.lengths)
+
+    @property
+    def word_places(self) -> Tensor:
+        """(words) the place of each word in its sequence."""
+        offsets = self.layout.word_offsets
+        begins = spread(offsets[:-1], offsets, self.shape.words)
+        return count_up(self.shape.words, like=begins).sub_(begins)
+
+    def mention_places(self) -> tuple[Tensor, Tensor]:
+        """The places in their sequences of the words of all mentions, and where each mention begins among them."""
+        ends = self.mention_lengths.cumsum(0)
+        begins = ends - self.mention_lengths
+        shifts = (self.mention_starts - begins).repeat_interleave(
+            self.mention_lengths, output_size=self.shape.mention_words
         )
+        return count_up(self.shape.mention_words, like=shifts) + shifts, begins
 
-    def unpadded(self) -> Self:
-        """The same batch with the places of its tokens, which are found on the CPU: call it before it is moved."""
-        return replace(self, packed=Unpadded.of(self.word_mask, self.entity_mask))
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "FlatBatch":
+        """The same batch on another device."""
+        return FlatBatch(self.numbers.to(device, non_blocking=non_blocking), self.shape)
 
     def check(self, config: LukeConfig) -> None:
-        """Raise a ValueError unless a model of that configuration has a row for every id.
+        """Raise a ValueError unless a model of that configuration has a row for every id, label and place."""
+        words, entities = config.vocab_size, config.entity_vocab_size
+        named = (
+            ("word_ids", self.word_ids, words), ("word_labels", self.word_labels, words),
+            ("entity_ids", self.entity_ids, entities), ("entity_labels", self.entity_labels, entities),
+        )  # fmt: skip
+        for name, ids, rows in named:
+            check_range(name, ids, rows)
+        self.check_mentions()
+        longest = max(length for length, _ in self.shape.lengths)
+        if longest > config.max_words:
+            raise ValueError(
+                f"word_ids has {longest} words in a sequence, but the model has positions for {config.max_words}; "
+                "split the text into shorter windows"
+            )
 
-        A model does that itself with what lies on the CPU; elsewhere it would have to wait for the device.
-        """
-        check_range("word_ids", self.word_ids, config.vocab_size)
-        if self.entity_ids is not None:
-            check_range("entity_ids", self.entity_ids, config.entity_vocab_size)
+    def check_mentions(self) -> None:
+        """Raise a ValueError unless each mention has words, and lies in its sequence."""
+        lengths = torch.tensor(self.shape.lengths)
+        words = lengths[:, 0].repeat_interleave(lengths[:, 1])
+        ends = self.mention_starts + self.mention_lengths
+        refuse("mention_starts", self.mention_starts, self.mention_starts < 0, "0 or more")
+        refuse("mention_lengths", self.mention_lengths, self.mention_lengths < 1, "a word or more")
+        refuse("mention_lengths", self.mention_lengths, ends > words, "mentions that end in their sequences")
 
 
-def check_mentions(positions: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
-    """The word positions of entities (batch, entities, mention): real words, at least one for a real entity."""
-    name, words = "entity_positions", word_mask.shape[1]
-    if positions.device.type != "cpu":
-        return
-    refuse(name, positions, (positions < -1) | (positions >= words), f"-1 to {words - 1} for {words} words")
-    is_word = positions >= 0
-    rows = torch.arange(len(positions))[:, None, None]
-    is_padding = is_word & entity_mask[..., None] & ~word_mask[rows, positions.clamp(min=0)]
-    refuse(name, positions, is_padding, "positions where word_mask is True")
-    empty = entity_mask & ~is_word.any(dim=2)
-    if empty.any():
-        sequence, entity = empty.nonzero()[0].tolist()
-        raise ValueError(
-            f"{name} of shape {tuple(positions.shape)}: the mention of entity {entity} of sequence {sequence} "
-            "is empty; give a real entity at least one position"
-        )
+def collate(sequences: Sequence[MaskedSequence], *, max_mention_words: int, entities: bool) -> FlatBatch:
+    """Sequences as one batch without padding; a mention is cut at `max_mention_words`.
+
+    With `entities` False the batch is words alone (the baseline "RoBERTa with extra training").
+    """
+    kept = slice(None) if entities else slice(0)
+
+    def joined(name: str, part: slice = kept) -> Integers:
+        return np.concatenate([getattr(each, name)[part] for each in sequences])
+
+    lengths = [(len(each.word_ids), len(each.entity_ids[kept])) for each in sequences]
+    word_offsets, entity_offsets = np.cumsum([(0, 0), *lengths], axis=0).T
+    word_labels, entity_labels = joined("word_labels", slice(None)), joined("entity_labels")
+    masked_words, masked_entities = (np.flatnonzero(each != IGNORED) for each in (word_labels, entity_labels))
+    starts = joined("entity_starts")
+    mention_lengths = np.minimum(joined("entity_ends") - starts, max_mention_words)
+    shape = Shape(tuple(lengths), int(mention_lengths.sum()), len(masked_words), len(masked_entities))
+    numbers = [
+        joined("word_ids", slice(None)), word_offsets, masked_words, word_labels[masked_words],
+        joined("entity_ids"), starts, mention_lengths, entity_offsets,
+        masked_entities + word_offsets[-1], entity_labels[masked_entities],
+    ]  # fmt: skip
+    # An id that is too large for int32 must not become a small one: so it is beyond any table, and refused.
+    within = np.concatenate(numbers).clip(*INT32)
+    return FlatBatch(torch.from_numpy(within.astype(np.int32)), shape)
 
 
 def check_range(name: str, ids: Tensor, rows: int) -> None:
@@ -137,22 +194,3 @@ def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:
         raise ValueError(
             f"{name} of shape {tuple(tensor.shape)} has {int(tensor[tuple(place)])} at {place}, wanted {wanted}"
         )
-
-
-def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> Tensor:
-    """Word positions of half-open spans (batch, entities) as (batch, entities, mention), padded with -1."""
-    longest = min(int((ends - starts).max()), max_mention_words)
-    positions = starts[..., None] + torch.arange(longest)
-    return torch.where(positions < ends[..., None], positions, -1)
-
-
-def pad(rows: Sequence[Integers], value: int) -> Tensor:
-    """Stack rows (length, ...) of different lengths into (rows, longest, ...), filled up with `value`."""
-    tensors = [torch.from_numpy(row) for row in rows]
-    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
-
-
-def lengths_mask(rows: Sequence[Integers]) -> Tensor:
-    """(rows, longest) bool, True where `pad` has values of the rows."""
-    lengths = torch.tensor([len(row) for row in rows])
-    return torch.arange(int(lengths.max())) < lengths[:, None]

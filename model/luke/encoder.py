@@ -12,10 +12,9 @@ from torch.utils.checkpoint import checkpoint
 from model.kernels.packing import Packed, Reordered
 from model.kernels.tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
-from model.luke.batch import Batch, Unpadded
+from model.luke.batch import FlatBatch
 from model.luke.config import PAD_ENTITY, LukeConfig
 from model.luke.embeddings import EntityEmbeddings, WordEmbeddings, initialise
-from model.luke.flat import FlatBatch
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -75,40 +74,20 @@ class LukeModel(nn.Module):
         for module in self.modules():
             initialise(module, config.initializer_range)
 
-    def encode_flat(self, batch: FlatBatch, rows: Tensor | None = None) -> Tensor:
-        """Encode a flat batch to states (words + entities of all sequences, hidden), words first.
+    def forward(self, batch: FlatBatch, rows: Tensor | None = None) -> Tensor:
+        """Encode a batch to states (words + entities of all sequences, hidden), words first.
 
         Where `rows` are given, to those of them alone: the last layer does no work on others but to attend to them.
+        Raises ValueError for values that the model cannot take, where they lie on the CPU: elsewhere that would wait
+        for the device (`FlatBatch.check` before).
         """
-        states = self.word_embeddings.packed(batch.word_ids, batch.word_places)
+        if batch.numbers.device.type == "cpu":
+            batch.check(self.config)
+        states = self.word_embeddings(batch.word_ids, batch.word_places)
         if batch.shape.entities:
-            entities = self.entity_embeddings.packed(batch.entity_ids, *batch.mention_places())
+            entities = self.entity_embeddings(batch.entity_ids, *batch.mention_places())
             states = torch.cat([states, entities])
         return self.encode(states, batch.layout, rows)
-
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Encode a batch to word states (batch, words, hidden) and entity states (batch, entities, hidden).
-
-        The second is None for a batch without entities. The states of padding, on which no work is done, are zero.
-        Raises ValueError for more words than positions.
-        """
-        self.check(batch)
-        packed = batch.packed or Unpadded.of(batch.word_mask, batch.entity_mask).to(batch.word_ids.device)
-        words = self.word_embeddings(batch.word_ids, batch.word_mask)
-        if batch.entity_ids is None or batch.entity_positions is None:
-            states = self.encode(gather_rows(words, packed.word_indices), packed.layout)
-            return scatter_rows(states, packed.word_indices, batch.word_ids.shape), None
-        entities = self.entity_embeddings(
-            batch.entity_ids.flatten()[packed.entity_indices][None],
-            batch.entity_positions.flatten(0, 1)[packed.entity_indices][None],
-        )
-        states = torch.cat([gather_rows(words, packed.word_indices), entities[0]])
-        states = self.encode(states, packed.layout)
-        word_count = len(packed.word_indices)
-        return (
-            scatter_rows(states[:word_count], packed.word_indices, batch.word_ids.shape),
-            scatter_rows(states[word_count:], packed.entity_indices, batch.entity_ids.shape),
-        )
 
     def compile_layers(self) -> None:
         """Have torch compile what follows attention in each layer: one graph for all layers and numbers of tokens.
@@ -142,20 +121,6 @@ class LukeModel(nn.Module):
             return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
         return Reordered.apply(self.encode(states, layout.mixed), layout.places, layout.order)
 
-    def check(self, batch: Batch) -> None:
-        """Raise a ValueError unless the model has rows for all ids of the batch.
-
-        Ids are looked at on the CPU alone: elsewhere that would wait for the device (`Batch.check` before).
-        """
-        word_count = batch.word_ids.shape[1]
-        if word_count > self.config.max_words:
-            raise ValueError(
-                f"word_ids has {word_count} words, but the model has positions for "
-                f"{self.config.max_words}; split the text into shorter windows"
-            )
-        if batch.word_ids.device.type == "cpu":
-            batch.check(self.config)
-
     def keep_entities(self, entity_ids: Sequence[int], pad: int = PAD_ENTITY) -> None:
         """Shrink the entity table to these rows, in this order; the configuration follows.
 
@@ -179,14 +144,3 @@ class LukeModel(nn.Module):
         is_frozen = not self.entity_embeddings.token.weight.requires_grad
         self.entity_embeddings.token = Table.from_pretrained(rows, freeze=is_frozen, padding_idx=PAD_ENTITY)
         self.config = replace(self.config, entity_vocab_size=len(rows))
-
-
-def gather_rows(padded: Tensor, indices: Tensor) -> Tensor:
-    """The rows of (batch, tokens, hidden) at places in the flattened batch."""
-    return padded.flatten(0, 1)[indices]
-
-
-def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
-    """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
-    padded = packed.new_zeros(shape.numel(), packed.shape[-1])
-    return padded.index_copy(0, indices, packed).unflatten(0, shape)

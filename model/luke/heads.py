@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.kernels.tables import Table, linear_cross_entropy
+from model.luke.batch import FlatBatch
 from model.luke.config import LukeConfig
 from model.luke.embeddings import initialise
 from model.luke.encoder import ACTIVATION, LukeModel
-from model.luke.flat import FlatBatch
 
 WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
@@ -112,11 +112,9 @@ class LukeForPretraining(nn.Module):
 
     def masked_states(self, batch: FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
         """States (rows, hidden) of masked words and masked entities, where there are labels, and the labels (rows)."""
-        if batch.numbers.device.type == "cpu":
-            batch.check(self.config)
         counts = [batch.shape.masked_words, batch.shape.masked_entities]
         rows = torch.cat([batch.masked_words, batch.masked_entities])
-        words, entities = self.luke.encode_flat(batch, rows).split(counts)
+        words, entities = self.luke(batch, rows).split(counts)
         found = {
             WORD_LOSS: (words, batch.word_labels.long()),
             ENTITY_LOSS: (entities, batch.entity_labels.long()),

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention
-from model.luke.batch import Batch
+from model.luke.batch import FlatBatch
 from model.luke.config import PAD_ENTITY
 from model.luke.encoder import LukeModel
 
@@ -47,7 +47,7 @@ def copy_places(module: LukeModel) -> None:
 
 
 @torch.no_grad()
-def hide_entities(luke: LukeModel, inputs: Batch) -> None:
+def hide_entities(luke: LukeModel, inputs: FlatBatch) -> None:
     """Set the query of words for entities (Q_w2e) so that words hardly see these; training may change it.
 
     A sentence has up to 128 spans, each of which is an entity. Words that see these have states on which the encoder
@@ -67,7 +67,7 @@ def hide_entities(luke: LukeModel, inputs: Batch) -> None:
         attention.word_to_entity_query.weight.zero_()
         attention.word_to_entity_query.bias.copy_(found.flatten())
 
-    if inputs.entity_mask is None or not inputs.entity_mask.any():
+    if not inputs.shape.entities:
         return
     parts = [part for part in luke.modules() if isinstance(part, EntityAwareAttention)]
     hooks = [part.register_forward_pre_hook(set_query) for part in parts if part.words_query_all_alike()]

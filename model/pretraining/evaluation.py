@@ -14,12 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from model.data.batches import collate
 from model.data.held_out import HeldOut
-from model.data.masking import MaskedSequence, Masker
+from model.data.masking import Masker
 from model.data.shards import Corpus, SequenceFacts
 from model.files import PRETRAINING, read_optional
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, MaskedSequence, collate
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.loader import choose_sequences

@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import collate, cut_by_tokens
-from model.data.masking import MaskedSequence, Masker
+from model.data.batches import cut_by_tokens
+from model.data.masking import Masker
 from model.data.shards import Corpus, count_known, epoch_order
-from model.luke.batch import IGNORED
-from model.luke.flat import FlatBatch, Shape
+from model.luke.batch import IGNORED, FlatBatch, MaskedSequence, Shape, collate
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS
 from model.pretraining.recipes import Recipe
 from model.training.ranks import ALONE, Ranks

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.data.held_out import HeldOut
-from model.luke.flat import FlatBatch
+from model.luke.batch import FlatBatch
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 
+from model.luke.batch import Shape
 from model.luke.config import LukeConfig
-from model.luke.flat import Shape
 from model.training.devices import Peaks
 
 WINDOW = 50  # steps that a rate is the mean of

@@ -19,7 +19,7 @@ def score(run: Prepared, split: str, predictions: Sequence[Any]) -> dict[str, An
 
 def collate(run: Prepared, items: Sequence[Any]) -> Any:
     """A batch of features, on the CPU."""
-    return checked(run.module, run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id))
+    return checked(run.module, run.task.collate(items, entities=run.variant.entities))
 
 
 def checked(module: Classifier, batch: Any) -> Any:
@@ -40,7 +40,6 @@ def outputs_of(run: Prepared, split: str) -> Outputs[Any, Any]:
         run.module,
         run.features[split].items,
         entities=run.variant.entities,
-        pad_id=run.pad_id,
         device=run.device,
         batch_size=run.hyperparameters.batch_size,
         tokens_per_batch=run.hyperparameters.tokens_per_batch,
@@ -56,7 +55,6 @@ def logits_of(
     items: Sequence[Any],
     *,
     entities: bool,
-    pad_id: int,
     device: str,
     batch_size: int,
     tokens_per_batch: int = 0,
@@ -64,14 +62,14 @@ def logits_of(
 ) -> list[np.ndarray]:
     """The logits of each feature; what is computed at once is said as in `Hyperparameters`.
 
-    Features keep their order: the model does no work on padding, and neighbours may share their words. With the
+    Features keep their order: a batch has no padding, and neighbours may share their words. With the
     `precision` bf16 matrix products are narrow.
     """
     module.eval()
     logits: list[np.ndarray] = []
     with autocast(device, precision):
         for part in batches(task, items, batch_size, tokens_per_batch):
-            batch = task.collate(part, entities=entities, pad_id=pad_id)
+            batch = task.collate(part, entities=entities)
             logits += task.logits(module, checked(module, batch).to(device))
     return logits
 

@@ -85,7 +85,6 @@ class Prepared:
     datasets: Mapping[str, Any]
     features: Mapping[str, Features[Any]]
     module: Classifier
-    pad_id: int
     seed: int
     device: str
     progress: bool
@@ -150,7 +149,7 @@ def prepare(
         if variant.entities and (luke.entities_are_new or task.BEGINS_WITHOUT_ENTITIES):
             train = features["train"].items
             some = train[:: -(-len(train) // SOME_INPUTS)]  # from all over it
-            hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
+            hide_entities(luke, task.collate(some, entities=True).inputs)
     device = str(resolve_device(settings.device))
     run = Prepared(
         task=task,
@@ -163,7 +162,6 @@ def prepare(
         datasets=datasets,
         features=features,
         module=module.to(device),
-        pad_id=words.pad_id,
         seed=settings.seed,
         device=device,
         progress=settings.progress,

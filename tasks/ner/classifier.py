@@ -6,16 +6,14 @@ entities, those of the words alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import IGNORED, Batch, mention_positions, pad
 from model.luke.encoder import LukeModel
-from tasks.task import MAX_MENTION_POSITIONS, Classifier, LabelledBatch
+from tasks.task import Classifier, LabelledBatch, inputs_of
 
 MASK_ROW = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
@@ -37,15 +35,13 @@ class SpanFeature:
 
 @dataclass(frozen=True, eq=False)
 class SpanBatch(LabelledBatch):
-    """Padded passes with the first and last word position of each span; the labels are the classes.
+    """Passes with the places of what each span is classified by; the labels (spans of all passes) are the classes.
 
-    `positions` (batch, spans, 2) and `labels` (batch, spans) are int64; `labels` is IGNORED at padding;
-    `sizes` are the true numbers of spans; `rows` (batch) says which row of `inputs` holds the words of a pass.
-    `inputs` has no entities where the model is to see none.
+    `places` (spans, 2 or 3) are those of the states of its first and last word and, where the model is to see
+    entities, of its entity; `sizes` are the numbers of spans of each pass.
     """
 
-    rows: Tensor
-    positions: Tensor
+    places: Tensor
     sizes: tuple[int, ...]
 
 
@@ -59,24 +55,27 @@ def loss_terms(feature: SpanFeature) -> int:
     return len(feature.spans)
 
 
-def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> SpanBatch:
-    """Pads passes; every span is a [MASK] entity over its word positions (the first 30 of them).
+def collate(features: Sequence[SpanFeature], *, entities: bool) -> SpanBatch:
+    """Passes as one batch; every span is a [MASK] entity over its word positions (the first 30 of them).
 
     Words attend to the entities of their pass, so that each pass has its own encoding of the words. Without
     entities passes over the same words (of a sentence, or of sentences with the same context) share one.
     """
-    places: dict[Any, int] = {}
     keys = [number if entities else feature.word_ids.tobytes() for number, feature in enumerate(features)]
-    rows = [places.setdefault(key, len(places)) for key in keys]
-    inputs = Batch.of_words([features[rows.index(row)].word_ids for row in range(len(places))], pad_id)
-    ends = pad([feature.positions for feature in features], 0)
-    labels = pad([feature.labels for feature in features], IGNORED)
+    encoded = dict(zip(keys, features, strict=True))
+    sequences = (
+        (each.word_ids, np.full(len(each.spans), MASK_ROW), np.add(each.positions, (0, 1)))
+        for each in encoded.values()
+    )
+    inputs = inputs_of(sequences, entities=entities)
+    begins = dict(zip(encoded, inputs.layout.word_offsets[:-1].tolist(), strict=True))
+    places = np.concatenate(
+        [feature.positions + begins[key] for key, feature in zip(keys, features, strict=True)]
+    )
     if entities:
-        mask = labels != IGNORED
-        positions = mention_positions(ends[..., 0], ends[..., 1] + mask, MAX_MENTION_POSITIONS)
-        inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
-    sizes = tuple(len(feature.spans) for feature in features)
-    return SpanBatch(inputs.unpadded(), labels, torch.tensor(rows), ends, sizes)
+        places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])
+    labels = torch.from_numpy(np.concatenate([feature.labels for feature in features]))
+    return SpanBatch(inputs, labels, torch.from_numpy(places), tuple(len(each.spans) for each in features))
 
 
 class SpanClassifier(Classifier):
@@ -86,12 +85,8 @@ class SpanClassifier(Classifier):
         super().__init__(luke, 3 if entities else 2, label_count)
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Logits (batch, spans, labels)."""
-        word_states, entity_states = self.luke(batch.inputs)
-        rows = batch.rows[:, None, None]
-        states = word_states[rows, batch.positions].flatten(2)  # (batch, spans, 2 * hidden)
-        if entity_states is not None:
-            states = torch.cat([states, entity_states], dim=-1)
+        """Logits (spans of all passes, labels)."""
+        states = self.luke(batch.inputs)[batch.places].flatten(1)
         return self.classifier(self.dropout(states))
 
 
@@ -104,11 +99,9 @@ def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarr
 
 def loss(module: nn.Module, batch: SpanBatch) -> dict[str, Tensor]:
     """Cross-entropy, the mean over all spans of the batch."""
-    scores = module(batch).flatten(0, 1)  # (batch * spans, labels)
-    return {"loss": nn.functional.cross_entropy(scores, batch.labels.flatten(), ignore_index=IGNORED)}
+    return {"loss": nn.functional.cross_entropy(module(batch), batch.labels)}
 
 
 def logits(module: nn.Module, batch: SpanBatch) -> list[np.ndarray]:
     """Logits (spans, labels) of each pass."""
-    scores = module(batch).float().cpu().numpy()
-    return [row[:size] for row, size in zip(scores, batch.sizes, strict=True)]
+    return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import Batch, lengths_mask, mention_positions, pad
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.probabilities import Choices
@@ -20,15 +19,7 @@ from tasks.questions import cloze_format
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import Integers, joined, passage_room, question_limit
-from tasks.task import (
-    MAX_MENTION_POSITIONS,
-    Classifier,
-    Features,
-    InputSettings,
-    LabelledBatch,
-    Outputs,
-    presets,
-)
+from tasks.task import Classifier, Features, InputSettings, LabelledBatch, Outputs, inputs_of, presets
 
 HIGHLIGHT = "@highlight"
 MASK_ROW = 1  # where [MASK] stands once only ENTITY_ROWS are kept
@@ -90,12 +81,14 @@ def marked_words(text: str, word: str, marker: int, tokenizer: WordTokenizer) ->
 
 @dataclass(frozen=True, eq=False)
 class ClozeBatch(LabelledBatch):
-    """Padded windows with where the placeholder and each entity begins, `starts` (batch, 1 + entities).
+    """Windows with the places (entities of all windows, 2) of the states of the placeholder and of each entity.
 
-    `labels` (batch, entities) float32 is -1 at padding. `inputs` has no entities where the model is to see none.
+    These are entities' or, where the model is to see none, those of the words where they begin. `labels` (entities)
+    are float32; `sizes` are the numbers of entities of each window.
     """
 
-    starts: Tensor
+    places: Tensor
+    sizes: tuple[int, ...]
 
 
 class EntityScorer(Classifier):
@@ -105,14 +98,9 @@ class EntityScorer(Classifier):
     """
 
     def forward(self, batch: ClozeBatch) -> Tensor:
-        """Logits (batch, entities)."""
-        word_states, states = self.luke(batch.inputs)
-        if states is None:
-            rows = torch.arange(len(word_states), device=word_states.device)[:, None]
-            states = word_states[rows, batch.starts]
-        entities = states[:, 1:]  # (batch, entities, hidden)
-        pairs = torch.cat([states[:, :1].expand_as(entities), entities], dim=-1)
-        return self.classifier(self.dropout(pairs)).squeeze(-1)
+        """Logits (entities of all windows)."""
+        states = self.luke(batch.inputs)[batch.places].flatten(1)
+        return self.classifier(self.dropout(states)).squeeze(-1)
 
 
 class ClozeAnswering(QuestionTask):
@@ -185,17 +173,20 @@ class ClozeAnswering(QuestionTask):
         """Each entity is a term of the loss."""
         return len(feature.entities)
 
-    def collate(self, features: Sequence[ClozeFeature], *, entities: bool, pad_id: int) -> ClozeBatch:
-        """A padded batch; the placeholder and all entities are [MASK] entities."""
-        inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
-        places = [feature.ends for feature in features]
-        ends, mask = pad(places, 0), lengths_mask(places)
-        if entities:
-            positions = mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS)
-            inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
-        labels = torch.full((len(features), ends.shape[1] - 1), -1.0)
-        labels[mask[:, 1:]] = torch.from_numpy(np.concatenate([feature.label for feature in features]))
-        return ClozeBatch(inputs.unpadded(), labels, ends[..., 0])
+    def collate(self, features: Sequence[ClozeFeature], *, entities: bool) -> ClozeBatch:
+        """Windows as one batch; the placeholder and all entities are [MASK] entities."""
+        inputs = inputs_of(
+            ((each.word_ids, np.full(len(each.ends), MASK_ROW), each.ends) for each in features),
+            entities=entities,
+        )
+        begins = inputs.layout.entity_offsets + inputs.shape.words if entities else inputs.layout.word_offsets
+        places = []
+        for begin, each in zip(begins[:-1].tolist(), features, strict=True):
+            own = begin + (np.arange(len(each.ends)) if entities else each.ends[:, 0])
+            places.append(np.column_stack([np.full(len(own) - 1, own[0]), own[1:]]))
+        labels = torch.from_numpy(np.concatenate([feature.label for feature in features]))
+        sizes = tuple(map(self.loss_terms, features))
+        return ClozeBatch(inputs, labels, torch.from_numpy(np.concatenate(places)), sizes)
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
         """LUKE with the classifier of entities."""
@@ -208,15 +199,11 @@ class ClozeAnswering(QuestionTask):
 
     def loss(self, module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
         """Binary cross-entropy, the mean over all entities of the batch."""
-        is_entity = batch.labels >= 0
-        scores = module(batch)[is_entity]
-        return {"loss": nn.functional.binary_cross_entropy_with_logits(scores, batch.labels[is_entity])}
+        return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
 
     def logits(self, module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
         """Logits (entities) of each window."""
-        scores = module(batch).float().cpu().numpy()
-        sizes = (batch.labels >= 0).sum(dim=1).tolist()
-        return [row[:size] for row, size in zip(scores, sizes, strict=True)]
+        return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]
 
     def candidates(self, outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
         """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""

@@ -20,9 +20,8 @@ class BoundaryClassifier(Classifier):
     """LUKE with two linear classifiers over the words, for the start and the end of the answer; no dropout."""
 
     def forward(self, batch: WindowBatch) -> Tensor:
-        """Logits (batch, words, 2)."""
-        word_states, _ = self.luke(batch.inputs)
-        return self.classifier(word_states)
+        """Logits (words of all windows, 2)."""
+        return self.classifier(self.luke(batch.inputs)[: batch.inputs.shape.words])
 
 
 def spans_of_window(feature: WindowFeature, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,15 +98,15 @@ class ExtractiveAnswering(QuestionTask):
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
         """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
-        scores = module(batch).masked_fill(~batch.inputs.word_mask[..., None], float("-inf"))
-        total = nn.functional.cross_entropy(scores, batch.labels, ignore_index=IGNORED, reduction="sum")
+        rows = nn.utils.rnn.pad_sequence(
+            batch.by_window(module(batch)), batch_first=True, padding_value=float("-inf")
+        )
+        total = nn.functional.cross_entropy(rows, batch.labels, ignore_index=IGNORED, reduction="sum")
         return {"loss": total / (batch.labels != IGNORED).sum().clamp(min=1)}
 
     def logits(self, module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
         """Logits (words, 2) of each window."""
-        scores = module(batch).float().cpu().numpy()
-        sizes = batch.inputs.word_mask.sum(dim=1).tolist()
-        return [row[:size] for row, size in zip(scores, sizes, strict=True)]
+        return [scores.numpy() for scores in batch.by_window(module(batch).float().cpu())]
 
     def candidates(self, outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Candidates]:
         """All spans of at most 30 tokens that may answer each question, over all its windows."""

@@ -1,20 +1,20 @@
-"""Questions about a passage as model input: windows with their entities, the tokens of answers, padded batches."""
+"""Questions about a passage as model input: windows with their entities, the tokens of answers, batches."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from model.luke.batch import IGNORED, Batch, lengths_mask, mention_positions, pad
-from model.luke.config import PAD_ENTITY
+from model.luke.batch import IGNORED
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.windows import token_spans, widest_windows, windows
 from tasks.questions.extractive_format import Dataset, Example
 from tasks.questions.windows import Integers, Text, encode, joined, marks_apart, passage_room, question_limit
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
+from tasks.task import Features, InputSettings, LabelledBatch, inputs_of
 
 MAX_QUESTION = 64
 MAX_ANSWER = 30
@@ -129,19 +129,16 @@ def features_of(
 
 @dataclass(frozen=True, eq=False)
 class WindowBatch(LabelledBatch):
-    """Padded windows; `labels` (batch, 2) are the first and last word of each answer."""
+    """Windows; `labels` (batch, 2) are the first and last word of each answer."""
+
+    def by_window(self, values: Tensor) -> list[Tensor]:
+        """What the words of all windows have (words, ...), window by window."""
+        return [*values.split([words for words, _ in self.inputs.shape.lengths])]
 
 
-def collate(features: Sequence[WindowFeature], *, entities: bool, pad_id: int) -> WindowBatch:
-    """A padded batch, without entities where no window has one."""
-    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
-    ids = [feature.entity_ids for feature in features]
-    if entities and any(map(len, ids)):
-        ends = pad([feature.entity_ends for feature in features], 0)
-        inputs = replace(
-            inputs,
-            entity_ids=pad(ids, PAD_ENTITY),
-            entity_positions=mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS),
-            entity_mask=lengths_mask(ids),
-        )
-    return WindowBatch(inputs.unpadded(), torch.from_numpy(np.stack([each.label for each in features])))
+def collate(features: Sequence[WindowFeature], *, entities: bool) -> WindowBatch:
+    """Windows as one batch, with the entities that each has."""
+    inputs = inputs_of(
+        ((each.word_ids, each.entity_ids, each.entity_ends) for each in features), entities=entities
+    )
+    return WindowBatch(inputs, torch.from_numpy(np.stack([each.label for each in features])))

@@ -72,7 +72,6 @@ class Predictor:
             self.module,
             features.items,
             entities=self.entities,
-            pad_id=self.inputs.tokenizer.pad_id,
             device=self.device,
             batch_size=BATCH_SIZE,
             tokens_per_batch=self.tokens_per_batch,

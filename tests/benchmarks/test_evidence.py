@@ -10,11 +10,9 @@ import torch
 from benchmarks.evidence import disambiguation as probe
 from benchmarks.evidence import known_entities
 from benchmarks.evidence.words_around import WordsAround, around_mentions
-from model.data.batches import collate
 from model.data.held_out import HeldOut
-from model.data.masking import MaskedSequence
 from model.data.shards import HELD_OUT, Corpus
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, MaskedSequence, collate
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluate

@@ -16,6 +16,7 @@ from model.kernels.attention_cuda import KEY, VALUE, Rows
 from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention, SelfAttention
 from tests.gpu import DEVICE, LENGTHS, ON_GPU, distance
+from tests.support.flat_batches import layout_of
 from tests.support.models import TINY, shake
 
 pytestmark = ON_GPU
@@ -41,13 +42,13 @@ def attended(attention: SelfAttention, states: Tensor, layout: Packed) -> tuple[
 def test_attention_is_that_of_products(kind: type[SelfAttention], name: str, precision: str) -> None:
     """In bf16 by cases, in float32 in one call over jagged tensors."""
     torch.manual_seed(0)
-    attention, layout = shake(kind(CONFIG)), Packed.of(LENGTHS[name])
+    attention, layout = shake(kind(CONFIG)), layout_of(LENGTHS[name])
     states = torch.randn(layout.word_count + layout.entity_count, CONFIG.hidden_size)
     wanted, of_wanted = attended(attention, states, layout)
     of_wanted = {key: value.clone() for key, value in of_wanted.items()}
     attention.to(DEVICE)
     with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
-        found, of_found = attended(attention, states.to(DEVICE), layout.to(DEVICE))
+        found, of_found = attended(attention, states.to(DEVICE), layout_of(LENGTHS[name], DEVICE))
     assert found.isfinite().all()
     assert distance(found, wanted) < TOLERANCE[precision]
     largest = max(float(value.norm()) for value in of_wanted.values())
@@ -59,7 +60,7 @@ def test_attention_is_that_of_products(kind: type[SelfAttention], name: str, pre
 
 def rows_of(lengths: list[tuple[int, int]], columns: int = 4) -> list[Rows]:
     """Random projections of words and of entities."""
-    layout = Packed.of(lengths).to(DEVICE)
+    layout = layout_of(lengths, DEVICE)
     sides = zip((layout.word_offsets, layout.entity_offsets), zip(*lengths, strict=True), strict=True)
     return [
         Rows(
@@ -76,7 +77,7 @@ def rows_of(lengths: list[tuple[int, int]], columns: int = 4) -> list[Rows]:
 def test_the_mean_over_dropout_is_the_result_without_it(kind: type[SelfAttention], precision: str) -> None:
     """Dropped weights are made up for by the others, so that z scores of means over draws spread by one."""
     torch.manual_seed(0)
-    layout = Packed.of([(60, 9), (25, 4)]).to(DEVICE)
+    layout = layout_of([(60, 9), (25, 4)], DEVICE)
     attention, states = shake(kind(CONFIG)).to(DEVICE), torch.randn(98, CONFIG.hidden_size).to(DEVICE)
 
     def draw(dropout: float) -> Tensor:

@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.kernels.packing import Packed
 from model.luke.encoder import EncoderLayer, LukeModel
+from tests.support.flat_batches import layout_of
 
 # What an operator of torch has in its name, and what its kernel is called.
 KERNELS = {
@@ -38,7 +39,7 @@ def kernel_of(
 
 
 def attention_kernel(module: LukeModel, device: torch.device) -> str:
-    """The kernel of attention over an unpadded batch there, in the module's present mode: training or not."""
-    layout = Packed.of([(16, 4), (16, 4)]).to(device)
+    """The kernel of attention over a batch there, in the module's present mode: training or not."""
+    layout = layout_of([(16, 4), (16, 4)], device)
     attention = cast(EncoderLayer, module.layers[0]).attention
     return kernel_of(attention, layout, module.config.hidden_size, device)

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
+from torch.nn import functional
 
-from model.data.batches import collate
-from model.data.masking import MaskedSequence
-from model.luke.batch import IGNORED
+from model.kernels.packing import Packed
+from model.luke.batch import IGNORED, FlatBatch, MaskedSequence, collate
 from model.luke.config import LukeConfig
-from model.luke.flat import FlatBatch
+
+
+def layout_of(lengths: Sequence[tuple[int, int]], device: torch.device | str = "cpu") -> Packed:
+    """The layout of sequences with so many words and entities."""
+    counts = torch.tensor(lengths, dtype=torch.int32).T
+    words, entities = functional.pad(counts.cumsum(dim=1, dtype=torch.int32), (1, 0)).to(device)
+    return Packed(words, entities, tuple(lengths))
 
 
 def random_flat(lengths: Sequence[tuple[int, int]], config: LukeConfig, seed: int = 0) -> FlatBatch:

@@ -5,14 +5,11 @@ from pathlib import Path
 
 import torch
 
-from model.data.batches import collate
-from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
-from model.luke.batch import IGNORED, Batch
+from model.luke.batch import IGNORED, FlatBatch, MaskedSequence, collate
 from model.luke.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.luke.encoder import LukeModel
-from model.luke.flat import FlatBatch
 from tests.support.padded import PaddedBatch
 from tests.support.shards import ENTITIES, WORDS
 
@@ -32,10 +29,10 @@ STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 def random_batch(
     config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5
 ) -> PaddedBatch:
-    """A batch from torch's generator: padding on either side, mentions of 1 to 4 words, labels."""
+    """A batch from torch's generator: different lengths, mentions of 1 to 4 words, labels."""
     word_mask = torch.ones(size, words, dtype=torch.bool)
     word_mask[0, -3:] = False
-    word_mask[1, :4] = False
+    word_mask[1, -4:] = False
     word_ids = torch.randint(4, config.vocab_size, (size, words)).masked_fill(~word_mask, config.pad_token_id)
     is_asked = (torch.rand(size, words) < 0.3) & word_mask
     is_asked[:, 7] = True
@@ -46,9 +43,7 @@ def random_batch(
     entity_mask[0, -2:] = False
     entity_mask[2, :1] = False
     ids = torch.randint(1, config.entity_vocab_size, (size, entities)).masked_fill(~entity_mask, 0)
-    first = torch.zeros(size, 1, 1, dtype=torch.int64)
-    first[1] = 4  # behind the padding; row 0 has three words less than the others
-    positions = first + torch.randint(0, words - 10, (size, entities, 1)) + torch.arange(4)
+    positions = torch.randint(0, words - 10, (size, entities, 1)) + torch.arange(4)
     is_word = torch.arange(4) < torch.randint(1, 5, (size, entities, 1))
     positions = torch.where(is_word & entity_mask[..., None], positions, -1)
     labels = torch.randint(0, config.entity_vocab_size, (size, entities))
@@ -68,27 +63,15 @@ def still_batches() -> dict[str, PaddedBatch]:
         tensor[1] = nothing
     columns = {name: value[:1] for name, value in vars(batch).items() if value is not None}
     return {
-        "padding on either side": batch,
+        "different lengths": batch,
         "a sequence without entities": replace(batch, **less),
         "no entities at all": random_batch(STILL, entities=0),
         "one sequence": PaddedBatch(**columns),
     }
 
 
-def shifted(batch: PaddedBatch) -> PaddedBatch:
-    """The batch with padding at the end alone: a mention's positions count from its sequence's first word."""
-    order = (~batch.word_mask).int().argsort(dim=1, stable=True)
-    moved = {name: getattr(batch, name).gather(1, order) for name in ("word_ids", "word_mask", "word_labels")}
-    if batch.entity_positions is None:
-        return replace(batch, **moved)
-    first = batch.word_mask.int().argmax(dim=1)[:, None, None]
-    is_word = batch.entity_positions >= 0
-    return replace(batch, **moved, entity_positions=torch.where(is_word, batch.entity_positions - first, -1))
-
-
 def flat_of(batch: PaddedBatch) -> FlatBatch:
     """The same batch without padding; mentions must be of consecutive words."""
-    batch = shifted(batch)
     sequences = [masked_row(batch, row) for row in range(len(batch.word_ids))]
     return collate(sequences, max_mention_words=30, entities=batch.entity_ids is not None)
 
@@ -126,16 +109,16 @@ def transformers_pair(config: LukeConfig) -> tuple[LukeModel, torch.nn.Module]:
     return ours, theirs
 
 
-def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The states of words and entities; those of padding are zero, as ours are."""
+def run_transformers(theirs: torch.nn.Module, batch: PaddedBatch) -> torch.Tensor:
+    """The states of words, then of entities, without padding, as ours lie."""
     output = theirs(**transformers_inputs(batch))
-    words = output.last_hidden_state * batch.word_mask[..., None]
+    words = output.last_hidden_state[batch.word_mask]
     if batch.entity_mask is None:
-        return words, None
-    return words, output.entity_last_hidden_state * batch.entity_mask[..., None]
+        return words
+    return torch.cat([words, output.entity_last_hidden_state[batch.entity_mask]])
 
 
-def transformers_inputs(batch: Batch) -> dict[str, torch.Tensor]:
+def transformers_inputs(batch: PaddedBatch) -> dict[str, torch.Tensor]:
     """What transformers' models are given of a batch, without labels."""
     inputs = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
     if batch.entity_ids is not None:

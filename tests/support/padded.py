@@ -6,24 +6,33 @@ import torch
 from torch import Tensor
 
 from model.kernels.packing import count_up
-from model.luke.batch import IGNORED, Batch
+from model.luke.batch import IGNORED, FlatBatch
 from model.luke.config import PAD_ENTITY
-from model.luke.flat import FlatBatch
 
 
 @dataclass(frozen=True)
-class PaddedBatch(Batch):
-    """A batch with labels of words and entities, both (batch, tokens); -100 where nothing is to be predicted."""
+class PaddedBatch:
+    """Sequences with padding at their ends, as transformers takes them; what is None has no part in it.
 
+    Ids, masks (True where a token is real) and labels (-100 where nothing is to be predicted) are (batch, tokens);
+    `entity_positions` (batch, entities, mention) are positions in word_ids, -1 is padding.
+    """
+
+    word_ids: Tensor
+    word_mask: Tensor
+    entity_ids: Tensor | None = None
+    entity_positions: Tensor | None = None
+    entity_mask: Tensor | None = None
     word_labels: Tensor | None = None
     entity_labels: Tensor | None = None
 
+    def to(self, device: torch.device | str) -> "PaddedBatch":
+        """The same batch on another device."""
+        return PaddedBatch(**{k: v.to(device) for k, v in vars(self).items() if v is not None})
+
 
 def padded(batch: FlatBatch, pad_id: int) -> PaddedBatch:
-    """The same sequences with padding at their ends.
-
-    `pad_id` is the word id of padding. Labels are -100 where nothing is masked, positions of mentions -1 at padding.
-    """
+    """The same sequences with padding at their ends; `pad_id` is its word id."""
     shape, numbers = batch.shape, batch.numbers
     words, entities = torch.tensor(shape.lengths, device=numbers.device).T
     word_labels = labels_at(batch.masked_words, batch.word_labels, shape.words)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.luke.flat import FlatBatch
+from model.luke.batch import FlatBatch
 from model.pretraining import run as pretraining
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.recipes import RECIPE_NAMES, Phase, Recipe, choose

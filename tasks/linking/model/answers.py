@@ -18,9 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import collate, cut_by_tokens
-from model.data.masking import MaskedSequence
-from model.luke.batch import IGNORED
+from model.data.batches import cut_by_tokens
+from model.luke.batch import IGNORED, MaskedSequence, collate
 from model.luke.heads import ENTITY_LOSS, logits_of_vectors
 from tasks.io.probabilities import softmax
 from tasks.io.windows import token_spans, windows

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.data.batches import collate
 from model.data.masking import Masker, choose_words, masked_count
 from model.data.shards import AnnotatedSequence, Corpus
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, collate
 from model.luke.config import UNKNOWN_ENTITY
 from tests.support.properties import given, settings, st
 from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from model.hf import compare
 from model.hf.__main__ import main
-from model.hf.compare import check, random_batch
+from model.hf.compare import check, random_sequences
 from tests.support.models import TINY, luke_of_transformers, save_tied, words_of_transformers
 
 ALL = {"word states", "word logits", "entity states", "entity logits"}
@@ -111,13 +111,13 @@ def test_what_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert "model.safetensors: not a whole safetensors file" in capsys.readouterr().err
 
 
-def test_batch_is_padded_on_either_side_and_within_its_tables() -> None:
-    torch.manual_seed(0)
-    batch = random_batch(TINY, entities=True)
-    assert not batch.word_mask[0, -1]
-    assert not batch.word_mask[1, 0]
-    assert batch.word_mask[2].all()
-    assert (batch.word_ids[batch.word_mask] != TINY.pad_token_id).all()
-    assert (batch.word_ids[~batch.word_mask] == TINY.pad_token_id).all()
-    assert int(batch.entity_positions.max()) < batch.word_ids.shape[1]
-    assert {int(count) for count in (batch.entity_positions >= 0).sum(-1).flatten()} >= {0, 1, 2, 3, 4}
+def test_sequences_have_different_lengths_and_are_within_the_tables() -> None:
+    found = random_sequences(TINY, entities=True)
+    assert len({len(each.word_ids) for each in found}) == len(found)
+    for each in found:
+        assert (each.word_ids != TINY.pad_token_id).all()
+        assert each.word_ids.max() < TINY.vocab_size
+        assert each.entity_ids.max() < TINY.entity_vocab_size
+        assert each.entity_starts.min() >= 0
+        assert each.entity_ends.max() <= len(each.word_ids)
+        assert {*(each.entity_ends - each.entity_starts).tolist()} == {1, 2, 3, 4}

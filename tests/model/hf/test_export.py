@@ -14,17 +14,18 @@ from model.hf.__main__ import main
 from model.hf.export import export
 from model.hf.keys import COPIES, to_transformers
 from model.hf.load import load_luke, read_model
-from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.model.hf.test_card import answer
 from tests.support.models import (
     TINY,
+    flat_of,
     luke_of_transformers,
     random_batch,
     save_tied,
     shake,
     transformers_inputs,
 )
+from tests.support.padded import PaddedBatch
 
 TITLES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Beyoncé": 3, "Los Angeles": 4, "東京": 5}
 
@@ -86,10 +87,13 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
 
 
 @torch.no_grad()
-def outputs(theirs: Any, ours: LukeForPretraining, batch: Batch) -> tuple[Any, torch.Tensor, torch.Tensor]:
+def outputs(
+    theirs: Any, ours: LukeForPretraining, batch: PaddedBatch
+) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """What transformers' model says of a batch, and our logits of words and of entities."""
     found = theirs(**transformers_inputs(batch))
-    words, entities = ours.luke(batch)
+    flat = flat_of(batch)
+    words, entities = ours.luke(flat).split([flat.shape.words, flat.shape.entities])
     logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
     return found, logits, ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
 
@@ -101,10 +105,10 @@ def test_export_computes_what_the_source_computes(exported: Path, source: Path) 
     theirs = transformers.LukeForMaskedLM.from_pretrained(exported).eval()
     batch = random_batch(ours.config)
     wanted, logits, entity_logits = outputs(theirs, ours, batch)
-    found, mask = wanted.logits[..., :50265], batch.word_mask
-    torch.testing.assert_close(found[mask], logits[mask], atol=1e-5, rtol=0)
-    found, mask = wanted.entity_logits[..., : len(TITLES)], batch.entity_mask
-    torch.testing.assert_close(found[mask], entity_logits[mask], atol=1e-5, rtol=0)
+    found = wanted.logits[batch.word_mask][:, :50265]
+    torch.testing.assert_close(found, logits, atol=1e-5, rtol=0)
+    found = wanted.entity_logits[batch.entity_mask][:, : len(TITLES)]
+    torch.testing.assert_close(found, entity_logits, atol=1e-5, rtol=0)
 
 
 def test_words_of_bert_are_exported_with_their_own_tokenizer(tmp_path: Path) -> None:
@@ -128,15 +132,13 @@ def test_words_of_bert_are_exported_with_their_own_tokenizer(tmp_path: Path) -> 
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert read("Los Angeless. <ent>")["input_ids"] == [2, 7, 8, 9, 10, len(words), 3]
     batch = random_batch(ours.config)
-    word_mask = batch.word_mask.clone()
-    word_mask[1] = True  # padding follows words, as it does in all our batches: BERT counts it, too
-    word_ids = batch.word_ids.clamp(1, len(words) - 1).masked_fill(~word_mask, 0)
-    batch = replace(batch, word_ids=word_ids, word_mask=word_mask)
+    word_ids = batch.word_ids.clamp(1, len(words) - 1).masked_fill(~batch.word_mask, 0)
+    batch = replace(batch, word_ids=word_ids)
     wanted, logits, entity_logits = outputs(theirs.eval(), ours, batch)
-    found, mask = wanted.logits[..., : len(words)], batch.entity_mask
-    torch.testing.assert_close(found[word_mask], logits[word_mask], atol=1e-5, rtol=0)
-    found = wanted.entity_logits[..., : len(TITLES)]
-    torch.testing.assert_close(found[mask], entity_logits[mask], atol=1e-5, rtol=0)
+    found = wanted.logits[batch.word_mask][:, : len(words)]
+    torch.testing.assert_close(found, logits, atol=1e-5, rtol=0)
+    found = wanted.entity_logits[batch.entity_mask][:, : len(TITLES)]
+    torch.testing.assert_close(found, entity_logits, atol=1e-5, rtol=0)
     assert answer(tmp_path / "out") in {*TITLES, "[MASK2]"}
 
 

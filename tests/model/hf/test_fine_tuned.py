@@ -9,14 +9,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.hf.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, load_fine_tuned
-from model.luke.batch import Batch
 from model.luke.encoder import LukeModel
 from tests.support.models import (
     TINY,
+    flat_of,
     luke_of_transformers,
     random_batch,
     shake,
-    shifted,
     transformers_inputs,
     words_of_transformers,
 )
@@ -25,16 +24,18 @@ from tests.support.padded import PaddedBatch
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 4}
 
 
-def logits(fine_tuned: FineTuned, batch: Batch) -> torch.Tensor:
+def logits(fine_tuned: FineTuned, batch: PaddedBatch) -> torch.Tensor:
     """The linear layer on the states that the architecture has; spans are the first word and the third."""
-    words, entities = fine_tuned.luke(batch)
+    flat = flat_of(batch)
+    words, entities = fine_tuned.luke(flat).split([flat.shape.words, flat.shape.entities])
+    entities, first = entities.unflatten(0, batch.entity_ids.shape), flat.layout.word_offsets[:-1, None]
     states = {
         "LukeForEntityClassification": entities[:, 0],
         "LukeForEntityPairClassification": entities[:, :2].flatten(1),
         "LukeForEntitySpanClassification": torch.cat(
-            [words[:, :1].expand_as(entities), words[:, 2:3].expand_as(entities), entities], dim=-1
+            [words[first].expand_as(entities), words[first + 2].expand_as(entities), entities], dim=-1
         ),
-        "LukeForQuestionAnswering": words[batch.word_mask],
+        "LukeForQuestionAnswering": words,
     }[fine_tuned.architecture]
     return torch.nn.functional.linear(states, fine_tuned.head["weight"], fine_tuned.head.get("bias"))
 
@@ -53,17 +54,18 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
     torch.testing.assert_close(found, their_logits(theirs, batch), atol=1e-5, rtol=0)
 
 
-def with_all_entities(batch: PaddedBatch) -> Batch:
-    """The batch with padding at its end, and an entity in every place; those that were padding mention the word 5."""
-    batch = shifted(batch)
+def with_all_entities(batch: PaddedBatch) -> PaddedBatch:
+    """The batch with an entity in every place; those that were padding mention the word 5."""
     assert batch.entity_positions is not None
     assert batch.entity_mask is not None
     positions = batch.entity_positions.clone()
     positions[..., 0] = torch.where(positions[..., 0] < 0, 5, positions[..., 0])
-    return replace(batch, entity_mask=torch.ones_like(batch.entity_mask), entity_positions=positions)
+    labels = torch.full_like(batch.entity_labels, -100)
+    everywhere = torch.ones_like(batch.entity_mask)
+    return replace(batch, entity_mask=everywhere, entity_positions=positions, entity_labels=labels)
 
 
-def their_logits(theirs: torch.nn.Module, batch: Batch) -> torch.Tensor:
+def their_logits(theirs: torch.nn.Module, batch: PaddedBatch) -> torch.Tensor:
     """What transformers' model computes; spans are the first word and the third."""
     inputs = transformers_inputs(batch)
     if type(theirs).__name__ == "LukeForEntitySpanClassification":
@@ -164,10 +166,8 @@ def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int
     assert not any(info.values()), info
     assert theirs.config.max_position_embeddings == TINY.max_position_embeddings + padding + 1
     batch = with_all_entities(random_batch(replace(config, entity_vocab_size=4)))
-    word_ids, word_mask = batch.word_ids.clamp(4, TINY.vocab_size - 2), batch.word_mask.clone()
-    word_mask[1] = True  # padding follows words, as it does in all our batches: BERT counts it, too
-    assert not word_mask.all()
-    batch = replace(batch, word_ids=word_ids.masked_fill(~word_mask, padding), word_mask=word_mask)
+    word_ids = batch.word_ids.clamp(4, TINY.vocab_size - 2).masked_fill(~batch.word_mask, padding)
+    batch = replace(batch, word_ids=word_ids)
     entity_ids = torch.where(batch.entity_ids == 3, 4, batch.entity_ids)
     with torch.no_grad():
         wanted = logits(fine_tuned, replace(batch, entity_ids=entity_ids))

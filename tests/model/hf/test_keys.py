@@ -18,8 +18,10 @@ from model.hf.keys import (
 )
 from model.hf.load import load_strictly, read_model
 from model.luke.heads import LukeForPretraining
+from tests.support.flat_batches import random_flat
 from tests.support.models import (
     TINY,
+    flat_of,
     luke_of_transformers,
     random_batch,
     save_tied,
@@ -105,19 +107,16 @@ def test_words_equal_transformers(tmp_path: Path, kind: str, changes: dict[str, 
     their_output = theirs(
         input_ids=batch.word_ids, attention_mask=batch.word_mask.long(), output_hidden_states=True
     )
-    states, entities = ours.luke(batch)
-    assert entities is None
+    states = ours.luke(flat_of(batch))
     wanted, found = [their_output.hidden_states[-1]], [states]
     if kind in WITH_LM_HEAD:
         wanted.append(getattr(their_output, "logits", getattr(their_output, "prediction_logits", None)))
         found.append(ours.word_head(states, ours.luke.word_embeddings.token.weight))
+    wanted = [output[batch.word_mask] for output in wanted]
     for outputs in (wanted, found):
-        real = [output[batch.word_mask] for output in outputs]
-        sum((each * torch.linspace(-1, 1, each.numel()).view_as(each)).sum() for each in real).backward()
+        sum((each * torch.linspace(-1, 1, each.numel()).view_as(each)).sum() for each in outputs).backward()
     for mine, their_own in zip(found, wanted, strict=True):
-        torch.testing.assert_close(
-            mine[batch.word_mask], their_own[batch.word_mask], atol=1e-5, rtol=0, check_dtype=True
-        )
+        torch.testing.assert_close(mine, their_own, atol=1e-5, rtol=0, check_dtype=True)
     gradients = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
     compared = from_transformers(gradients, "", with_heads=True)
     parameters = dict(ours.named_parameters())
@@ -130,9 +129,9 @@ def test_bert_counts_positions_from_zero_and_has_no_padding_row(tmp_path: Path) 
     ours = words_of_ours(words_of_transformers("BertModel", max_position_embeddings=14), tmp_path)
     assert ours.config.word_encoder == "bert"
     assert ours.config.max_words == 14
-    ours.luke(random_batch(ours.config, words=14, entities=0))
-    with pytest.raises(ValueError, match="has 15 words, but the model has positions for 14"):
-        ours.luke(random_batch(ours.config, words=15, entities=0))
+    ours.luke(random_flat([(14, 0)], ours.config))
+    with pytest.raises(ValueError, match="has 15 words in a sequence, but the model has positions for 14"):
+        ours.luke(random_flat([(15, 0)], ours.config))
 
 
 @pytest.mark.parametrize("kind", ["LukeModel", "LukeForMaskedLM"])

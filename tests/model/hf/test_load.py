@@ -5,16 +5,17 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from model.files import save_model, write_aside
 from model.hf.load import fingerprint_model, load_luke, read_config
-from model.luke.batch import Batch
+from model.luke.batch import MaskedSequence, collate
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
-from tests.support.models import TINY, random_batch, shake, words_of_transformers
+from tests.support.models import TINY, flat_of, random_batch, shake, words_of_transformers
 
 
 @pytest.mark.parametrize("kind", [LukeForPretraining, LukeModel])
@@ -40,10 +41,9 @@ def test_absent_queries_start_as_copies_and_it_is_said(
         loaded = load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=4)
     assert "entity-aware queries start as copies of Q, as in the paper" in caplog.text
     assert loaded.config.use_entity_aware_attention
-    batch = random_batch()
+    batch = flat_of(random_batch())
     with torch.no_grad():
-        for ours, before in zip(loaded(batch), module.luke(batch), strict=True):
-            torch.testing.assert_close(ours, before, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(loaded(batch), module.luke(batch), atol=1e-6, rtol=1e-5)
 
 
 def test_queries_that_are_there_are_kept_or_left_out(
@@ -124,26 +124,17 @@ def test_entities_that_start_as_words_are_the_word_mask_at_their_mention(
         ours = load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=9)
     assert "entities start as the word [MASK] at their mention" in caplog.text
     assert "at random" not in caplog.text
-    words = torch.full((1, ours.config.max_words), 9)
+    words, positions = torch.full((ours.config.max_words,), 9), torch.arange(ours.config.max_words)
     with torch.no_grad():
-        as_words = ours.word_embeddings(words, torch.ones_like(words, dtype=torch.bool))
-        positions = torch.arange(ours.config.max_words)[None, :, None]
+        as_words = ours.word_embeddings(words, positions)
         for entity in range(1, ours.config.entity_vocab_size):
-            found = ours.entity_embeddings(torch.full_like(words, entity), positions)
+            found = ours.entity_embeddings(torch.full_like(words, entity), positions, positions)
             assert torch.equal(found, as_words)
         assert not ours.entity_embeddings.token.weight[0].any()
         # To the attention, too, an entity is a second such word: it ends in the state of the one that stands there.
-        words = torch.tensor([[4, 5, 6, 9, 7]])
-        batch = Batch(
-            word_ids=words,
-            word_mask=torch.ones_like(words, dtype=torch.bool),
-            entity_ids=torch.tensor([[2]]),
-            entity_positions=torch.tensor([[[3]]]),
-            entity_mask=torch.ones(1, 1, dtype=torch.bool),
-        )
-        word_states, entity_states = ours(batch)
-    assert entity_states is not None
-    torch.testing.assert_close(entity_states[:, 0], word_states[:, 3], atol=1e-6, rtol=0)
+        sequence = MaskedSequence.unmasked(np.array([4, 5, 6, 9, 7]), np.array([2]), np.array([[3, 4]]))
+        states = ours(collate([sequence], max_mention_words=30, entities=True))
+    torch.testing.assert_close(states[5], states[3], atol=1e-6, rtol=0)
 
 
 def test_a_mask_beyond_the_words_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.kernels.attention_cuda import FOR_ENTITIES, FOR_WORDS, KEY, VALUE, ByCases, Place
-from model.kernels.packing import Packed
+from tests.support.flat_batches import layout_of
 from tests.support.plain_kernel import PlainKernel
 
 LENGTHS = [(5, 2), (3, 0), (7, 3)]
@@ -52,7 +52,7 @@ def dense(kinds: list[Tensor], noise: list[list[Tensor]]) -> Tensor:
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_gradients_are_those_of_one_softmax_under_the_same_noise(dropout: float) -> None:
     torch.manual_seed(0)
-    layout, kernel = Packed.of(LENGTHS), Remembering()
+    layout, kernel = layout_of(LENGTHS), Remembering()
     kinds = [
         torch.randn(count, 4, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
         for count in (layout.word_count, layout.entity_count)

@@ -1,47 +1,25 @@
 """Layouts without padding: where tokens lie, and that no work is done on others."""
 
-import pytest
-import torch
-
-from model.kernels.packing import Packed
-from model.luke.batch import Unpadded
 from model.luke.encoder import LukeModel
 from tests.support import properties
-from tests.support.models import TINY, random_batch
+from tests.support.flat_batches import layout_of
+from tests.support.models import TINY, flat_of, random_batch
 from tests.support.properties import st
 
 
-def test_padding_has_states_of_zero() -> None:
-    torch.manual_seed(0)
-    batch = random_batch()
-    words, entities = LukeModel(TINY).eval()(batch)
-    assert words.shape == (*batch.word_ids.shape, TINY.hidden_size)
-    assert entities.shape == (*batch.entity_ids.shape, TINY.hidden_size)
-    assert not words[~batch.word_mask].any()
-    assert not entities[~batch.entity_mask].any()
-    assert words[batch.word_mask].any(dim=1).all()
-
-
-def test_no_work_is_done_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = random_batch()
-    tokens = int(batch.word_mask.sum() + batch.entity_mask.sum())
+def test_work_is_done_on_tokens_alone() -> None:
+    batch = flat_of(random_batch())
     module = LukeModel(TINY).eval()
     rows: list[int] = []
     for layer in module.layers:
         for part in (layer.intermediate, layer.output_norm, layer.attention.key, layer.dropout):
             part.register_forward_hook(lambda *call: rows.append(call[1][0].shape[:-1].numel()))
     module(batch)
-    assert set(rows) == {tokens}
-    assert tokens < batch.word_ids.numel() + batch.entity_ids.numel()
+    assert set(rows) == {batch.shape.words + batch.shape.entities}
 
 
 def test_tokens_are_found_again() -> None:
-    word_mask = torch.tensor([[True, True, False], [False, True, True]])
-    entity_mask = torch.tensor([[True, False], [True, True]])
-    packed = Unpadded.of(word_mask, entity_mask)
-    assert packed.word_indices.tolist() == [0, 1, 4, 5]
-    assert packed.entity_indices.tolist() == [0, 2, 3]
-    layout = packed.layout
+    layout = layout_of([(2, 1), (2, 2)])
     assert layout.order.tolist() == [0, 1, 4, 2, 3, 5, 6]
     assert layout.order[layout.places].tolist() == list(range(7))
     assert layout.offsets.tolist() == [0, 3, 7]
@@ -51,7 +29,7 @@ def test_tokens_are_found_again() -> None:
 
 @properties.given(lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), min_size=1, max_size=8))
 def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> None:
-    layout = Packed.of(lengths)
+    layout = layout_of(lengths)
     words = [(row, 0, number) for row, (count, _) in enumerate(lengths) for number in range(count)]
     entities = [(row, 1, number) for row, (_, count) in enumerate(lengths) for number in range(count)]
     packed = words + entities

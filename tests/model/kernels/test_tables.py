@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.kernels import tables
 from model.kernels.tables import Table, linear_cross_entropy
-from model.luke.flat import FlatBatch
+from model.luke.batch import FlatBatch
 from model.luke.heads import LukeForPretraining
 from tests.support.models import TINY, flat_of, random_batch
 

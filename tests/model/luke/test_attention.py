@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.kernels.attention_cpu import Products, attend, dropout_noise
-from model.kernels.packing import Packed
 from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
 from tests.support.attention_kernels import kernel_of
+from tests.support.flat_batches import layout_of
 from tests.support.models import TINY
 
 LENGTHS = ((4, 3), (6, 2), (2, 0))  # words and entities of each sequence
-LAYOUT = Packed.of(LENGTHS)
+LAYOUT = layout_of(LENGTHS)
 
 
 def make_states(seed: int = 0) -> Tensor:
@@ -134,7 +134,7 @@ def test_gradients_of_the_products(with_entities: bool, dropout: float) -> None:
 
 
 def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed, device = Packed.of([(3, 2), (3, 2)]), torch.device("cpu")
+    packed, device = layout_of([(3, 2), (3, 2)]), torch.device("cpu")
     aware = make_attention()
     original = SelfAttention(replace(TINY, attention_probs_dropout_prob=0.1))
     assert kernel_of(original.train(), packed, 16, device) == "plain products"

@@ -1,8 +1,7 @@
-"""What is no batch is refused where it is made, by name; what lies on another device is not looked into."""
+"""What no model can take is refused by name; what lies on another device is not looked into."""
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -10,66 +9,49 @@ import torch
 from model.kernels import attention_cpu, attention_cuda
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
+from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, flat_of, random_batch
 
+LAST = {"word": TINY.vocab_size - 1, "entity": TINY.entity_vocab_size - 1}
 
-def changed(name: str, place: tuple[int, ...], value: int) -> dict[str, Any]:
-    tensor = getattr(batch(), name).clone()
+
+@pytest.mark.parametrize(
+    ("field", "place", "value", "wanted"),
+    [
+        ("word_ids", 9, LAST["word"] + 1, f"0 to {LAST['word']}, the rows of the model's table"),
+        ("word_ids", 0, -3, f"0 to {LAST['word']}, the rows of the model's table"),
+        ("word_labels", 1, LAST["word"] + 1, f"0 to {LAST['word']}, the rows of the model's table"),
+        ("entity_ids", 2, 1 << 20, f"0 to {LAST['entity']}, the rows of the model's table"),
+        ("entity_ids", 0, -3, f"0 to {LAST['entity']}, the rows of the model's table"),
+        ("entity_labels", 0, -100, f"0 to {LAST['entity']}, the rows of the model's table"),
+        ("mention_starts", 1, -2, "0 or more"),
+        ("mention_lengths", 2, 0, "a word or more"),
+        ("mention_lengths", 1, 10, "mentions that end in their sequences"),
+    ],
+)
+def test_what_no_model_can_take_is_refused(field: str, place: int, value: int, wanted: str) -> None:
+    batch = random_flat([(9, 2), (4, 3)], TINY)
+    tensor = getattr(batch, field)
     tensor[place] = value
-    return {name: tensor}
+    message = f"{field} of shape ({len(tensor)},) has {value} at [{place}], wanted {wanted}"
+    for module in (LukeModel(TINY), LukeForPretraining(TINY)):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            module(batch)
 
 
-def batch() -> Any:
-    torch.manual_seed(0)
-    return random_batch()
-
-
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    (changed("word_mask", (2,), 0), r"word_mask of shape \(4, 14\) has no word in sequence 2"),
-    ({"entity_mask": None}, "entity_ids, entity_positions, entity_mask come together; one is None"),
-    (
-        changed("entity_positions", (3, 1, 0), 14),
-        r"entity_positions of shape \(4, 5, 4\) has 14 at \[3, 1, 0\], wanted -1 to 13 for 14 words",
-    ),
-    (changed("entity_positions", (3, 1, 0), -2), r"entity_positions .* has -2 at \[3, 1, 0\]"),
-    (
-        changed("entity_positions", (1, 2, 0), 3),
-        r"entity_positions .* has 3 at \[1, 2, 0\], wanted positions where word_mask is True",
-    ),
-    (
-        changed("entity_positions", (3, 1), -1),
-        r"entity_positions of shape \(4, 5, 4\): the mention of entity 1 of sequence 3 is empty",
-    ),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_what_is_no_batch_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_more_words_than_positions_are_refused() -> None:
+    batch = random_flat([(5, 1), (TINY.max_words + 1, 1)], TINY)
+    message = r"word_ids has 39 words in a sequence, but the model has positions for 38; split the text"
     with pytest.raises(ValueError, match=message):
-        replace(batch(), **changes)
-
-
-@pytest.mark.parametrize(("name", "rows"), [("word_ids", 60), ("entity_ids", 12)])
-@pytest.mark.parametrize("beyond", [True, False])
-def test_ids_without_a_row_are_refused(name: str, rows: int, beyond: bool) -> None:
-    value = rows if beyond else -3
-    bad = replace(batch(), **changed(name, (3, 0), value))
-    shape = tuple(getattr(bad, name).shape)
-    found, wanted = f"{name} of shape {shape} has {value} at [3, 0], wanted", f"0 to {rows - 1}, the rows of"
-    with pytest.raises(ValueError, match=re.escape(f"{found} {wanted}")):
-        LukeModel(TINY)(bad)
+        LukeModel(TINY)(batch)
 
 
 def test_other_devices_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The meta device has no values: whoever looks at one fails. The kernels of attention are for tests/gpu."""
     monkeypatch.setattr(attention_cpu, "attend_in_turn", lambda queries, *_: torch.empty_like(queries))
-    moved = batch().unpadded().to("meta")
-    assert {getattr(moved, name).device.type for name in ("word_ids", "entity_positions")} == {"meta"}
-    assert moved.packed.layout.order.device.type == "meta"
     with torch.device("meta"):
-        module = LukeForPretraining(TINY)
-    words, entities = module.luke(moved)
-    assert (words.shape, entities.shape) == ((4, 14, 16), (4, 5, 16))
+        module = LukeModel(TINY)
+    assert module(random_flat([(9, 2), (4, 3)], TINY).to("meta")).shape == (18, 16)
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])

@@ -11,20 +11,26 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.data.batches import collate
-from model.data.masking import MaskedSequence
 from model.hf.keys import from_transformers
 from model.kernels import attention as forms
 from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
 from model.kernels.packing import Packed
 from model.luke import attention
+from model.luke.batch import MaskedSequence, collate
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
 from model.pretraining import recipes
-from tests.model.luke.test_heads import pretraining_pair, run_transformers
-from tests.support.models import STILL, TINY, flat_of, random_batch, shake, shifted, still_batches
-from tests.support.padded import padded
+from tests.model.luke import test_heads
+from tests.support.models import (
+    STILL,
+    TINY,
+    flat_of,
+    random_batch,
+    run_transformers,
+    still_batches,
+    transformers_pair,
+)
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
 
@@ -44,9 +50,9 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.mark.parametrize("name", still_batches())
 @pytest.mark.parametrize("entity_aware", [False, True])
 def test_losses_and_gradients_equal_transformers(name: str, entity_aware: bool) -> None:
-    ours, theirs = (each.double() for each in pretraining_pair("least", entity_aware=entity_aware))
-    batch = shifted(still_batches()[name])
-    wanted = run_transformers(theirs, batch)
+    ours, theirs = (each.double() for each in test_heads.pretraining_pair("least", entity_aware=entity_aware))
+    batch = still_batches()[name]
+    wanted = test_heads.run_transformers(theirs, batch)
     wanted.loss.backward()
     losses = ours(flat_of(batch)).losses
     assert losses.keys() == (
@@ -93,8 +99,10 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     entity_aware: bool, asks_for_rows: bool
 ) -> None:
     """In all layers, so that no layer moves a token; what comes out lies as what went in."""
-    module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).luke.eval()
-    flat = flat_of(still_batches()["padding on either side"])
+    config = replace(STILL, use_entity_aware_attention=entity_aware)
+    module, theirs = (each.double() for each in transformers_pair(config))
+    batch = still_batches()["different lengths"]
+    flat = flat_of(batch)
     given: list[tuple[Tensor, Packed]] = []
     for layer in module.layers:
         layer.attention.register_forward_pre_hook(
@@ -102,17 +110,15 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
         )
     states = torch.cat(
         [
-            module.word_embeddings.packed(flat.word_ids, flat.word_places),
-            module.entity_embeddings.packed(flat.entity_ids, *flat.mention_places()),
+            module.word_embeddings(flat.word_ids, flat.word_places),
+            module.entity_embeddings(flat.entity_ids, *flat.mention_places()),
         ]
     )
-    found = module.encode_flat(flat, flat.masked_entities if asks_for_rows else None)
+    found = module(flat, flat.masked_entities if asks_for_rows else None)
     order = torch.arange(len(states)) if entity_aware else flat.layout.order
     torch.testing.assert_close(given[0][0], states[order])
     assert {layout.entity_count for _, layout in given} == {flat.shape.entities if entity_aware else 0}
-    words, entities = module(padded(flat, STILL.pad_token_id))
-    mask = padded(flat, STILL.pad_token_id)
-    wanted = torch.cat([words[mask.word_mask], entities[mask.entity_mask]])
+    wanted = run_transformers(theirs, batch)
     torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
 
 
@@ -145,14 +151,6 @@ def test_what_lies_where() -> None:
     assert batch.entity_labels.tolist() == [90, 13]
     assert batch.layout.word_offsets.tolist() == [0, 3, 5, 9]
     assert batch.layout.entity_offsets.tolist() == [0, 1, 1, 3]
-
-
-def test_more_words_than_positions_are_refused() -> None:
-    batch = flat_of(random_batch(words=TINY.max_words + 4))
-    with pytest.raises(
-        ValueError, match=rf"words in a sequence, but the model has positions for {TINY.max_words}"
-    ):
-        LukeForPretraining(TINY)(batch)
 
 
 @pytest.mark.slow

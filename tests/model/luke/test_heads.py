@@ -11,15 +11,7 @@ from model.hf.keys import from_transformers
 from model.hf.load import load_strictly
 from model.luke.heads import LukeForPretraining
 from tests.model.luke.test_encoder import SIZES
-from tests.support.models import (
-    TINY,
-    flat_of,
-    random_batch,
-    shake,
-    shifted,
-    transformers_inputs,
-    transformers_values,
-)
+from tests.support.models import TINY, flat_of, random_batch, shake, transformers_inputs, transformers_values
 from tests.support.padded import PaddedBatch
 
 
@@ -46,18 +38,17 @@ def run_transformers(theirs: torch.nn.Module, batch: PaddedBatch) -> object:
 @pytest.mark.parametrize("size", SIZES)
 def test_logits_and_losses_equal_transformers(size: str, entity_aware: bool) -> None:
     ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
-    batch = shifted(random_batch())
+    batch = random_batch()
     with torch.no_grad():
         wanted = run_transformers(theirs, batch)
-        output = ours(flat_of(batch))
-        words, entities = ours.luke(batch)
+        flat = flat_of(batch)
+        output = ours(flat)
+        words, entities = ours.luke(flat).split([flat.shape.words, flat.shape.entities])
         word_logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
         entity_logits = ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
     are_words, are_entities = batch.word_mask, batch.entity_mask
-    torch.testing.assert_close(word_logits[are_words], wanted.logits[are_words], atol=1e-5, rtol=0)
-    torch.testing.assert_close(
-        entity_logits[are_entities], wanted.entity_logits[are_entities], atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(word_logits, wanted.logits[are_words], atol=1e-5, rtol=0)
+    torch.testing.assert_close(entity_logits, wanted.entity_logits[are_entities], atol=1e-5, rtol=0)
     torch.testing.assert_close(output.losses["masked_word"], wanted.mlm_loss, atol=1e-5, rtol=0)
     torch.testing.assert_close(output.losses["masked_entity"], wanted.mep_loss, atol=1e-5, rtol=0)
     for name, logits, labels in (
@@ -92,15 +83,14 @@ def test_entity_loss_is_the_paper_s(entity_head: str) -> None:
     module = shake(LukeForPretraining(replace(TINY, entity_head=entity_head)).eval())
     width = 16 if entity_head == "paper" else 8
     assert module.entity_head.dense.weight.shape == (width, 16)
-    batch = shifted(random_batch())
+    batch = flat_of(random_batch())
     with torch.no_grad():
-        states = module.luke(batch)[1]
-        loss = module(flat_of(batch)).losses["masked_entity"].item()
+        states = module.luke(batch)
+        loss = module(batch).losses["masked_entity"].item()
     losses = []
-    for row, entity in (batch.entity_labels != -100).nonzero().tolist():
-        logits = literal_entity_logits(module, states[row, entity])
-        total = sum(exp(logit) for logit in logits)
-        losses.append(-log(exp(logits[batch.entity_labels[row, entity]]) / total))
+    for place, label in zip(batch.masked_entities.tolist(), batch.entity_labels.tolist(), strict=True):
+        logits = literal_entity_logits(module, states[place])
+        losses.append(-log(exp(logits[label]) / sum(exp(logit) for logit in logits)))
     assert len(losses) > 5
     assert loss == pytest.approx(sum(losses) / len(losses), rel=1e-5)
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from model.hf.load import load_luke
-from model.luke.batch import Batch, mention_positions
+from model.luke.batch import FlatBatch, MaskedSequence, collate
 from model.luke.config import MASK_ENTITY
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
@@ -32,40 +33,28 @@ def luke(tmp_path: Path) -> LukeModel:
     return twice
 
 
-def sentences(seed: int, rows: int = 4) -> Batch:
+def sentences(seed: int, *, entities: bool = True) -> FlatBatch:
     """Random words with all spans of up to five of them, as entity recognition gives them."""
-    words = torch.randint(5, 300, (rows, WORDS), generator=torch.Generator().manual_seed(seed))
-    spans = [(a, b) for a in range(WORDS) for b in range(a + 1, min(WORDS, a + 5) + 1)][:SPANS]
-    starts, ends = (torch.tensor(each).expand(rows, -1) for each in zip(*spans, strict=True))
-    seen = torch.ones(rows, len(spans), dtype=torch.bool)
-    return Batch(
-        words,
-        torch.ones_like(words, dtype=torch.bool),
-        entity_ids=seen * MASK_ENTITY,
-        entity_positions=mention_positions(starts, ends, 30),
-        entity_mask=seen,
-    ).unpadded()
-
-
-def words_of(batch: Batch) -> Batch:
-    return Batch(batch.word_ids, batch.word_mask).unpadded()
+    words = torch.randint(5, 300, (4, WORDS), generator=torch.Generator().manual_seed(seed)).numpy()
+    spans = np.array([(a, b) for a in range(WORDS) for b in range(a + 1, min(WORDS, a + 5) + 1)][:SPANS])
+    rows = [MaskedSequence.unmasked(row, np.full(len(spans), MASK_ENTITY), spans) for row in words]
+    return collate(rows, max_mention_words=30, entities=entities)
 
 
 @torch.no_grad()
-def difference(luke: LukeModel, batch: Batch) -> float:
-    """How far the words' states lie from those without entities, as a share of these."""
-    (with_entities, _), (alone, _) = luke(batch), luke(words_of(batch))
-    return float((with_entities - alone).norm() / alone.norm())
+def difference(luke: LukeModel, seed: int) -> float:
+    """How far the states of words lie from those without entities, as a share of these."""
+    alone = luke(sentences(seed, entities=False))
+    return float((luke(sentences(seed))[: len(alone)] - alone).norm() / alone.norm())
 
 
 def test_words_start_as_if_there_were_no_entities(luke: LukeModel) -> None:
     assert luke.entities_are_new
-    shown, other = sentences(0), sentences(1)
     before = {name: tensor.clone() for name, tensor in luke.state_dict().items()}
-    assert min(difference(luke, shown), difference(luke, other)) > 0.3
-    hide_entities(luke, shown)
-    assert difference(luke, shown) < 0.01
-    assert difference(luke, other) < 0.01  # whose entities were not looked at
+    assert min(difference(luke, 0), difference(luke, 1)) > 0.3
+    hide_entities(luke, sentences(0))
+    assert difference(luke, 0) < 0.01
+    assert difference(luke, 1) < 0.01  # whose entities were not looked at
     changed = {name for name, tensor in luke.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed == {
         f"layers.{layer}.attention.word_to_entity_query.{part}"
@@ -87,15 +76,15 @@ def test_queries_that_were_trained_stay(luke: LukeModel) -> None:
 @torch.no_grad()
 def test_entities_still_see_the_words(luke: LukeModel) -> None:
     hide_entities(luke, sentences(0))
-    batch = sentences(1)
-    others = torch.where(torch.arange(WORDS) < WORDS - 1, batch.word_ids, batch.word_ids + 1)
-    (_, states), (_, moved) = luke(batch), luke(replace(batch, word_ids=others))
+    batch, other = sentences(1), sentences(1)
+    other.word_ids[WORDS - 1 :: WORDS] += 1
+    states, moved = (luke(each)[each.shape.words :] for each in (batch, other))
     assert not torch.allclose(states, moved, atol=1e-3)
 
 
 def test_without_entities_or_queries_for_them_nothing_changes(luke: LukeModel, tmp_path: Path) -> None:
     one = load_luke(str(tmp_path / "bert"), use_entity_aware_attention=False, mask_word=MASK_WORD)
-    for module, batch in ((luke, words_of(sentences(0))), (one, sentences(0))):
+    for module, batch in ((luke, sentences(0, entities=False)), (one, sentences(0))):
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         hide_entities(module, batch)
         assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())

@@ -14,15 +14,13 @@ import torch
 
 from model import evaluation
 from model.data.held_out import HeldOut
-from model.data.masking import MaskedSequence
 from model.data.shards import Corpus
 from model.files import PRETRAINING, save_model
-from model.luke.batch import IGNORED, mention_positions
+from model.luke.batch import IGNORED, collate
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate, sample_predictions
 from model.pretraining.loader import choose_sequences
 from tests.support.models import TINY
-from tests.support.padded import PaddedBatch
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
 
 TRAINING, UNSEEN = random_rows(30), random_rows(11, seed=5)
@@ -52,16 +50,6 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
     return path
 
 
-def batch_of(masked: MaskedSequence) -> PaddedBatch:
-    """A batch of one masked sequence."""
-    words, word_labels, entities, entity_labels, starts, ends = (
-        torch.from_numpy(column)[None] for column in vars(masked).values()
-    )
-    are_words, are_entities = torch.ones_like(words).bool(), torch.ones_like(entities).bool()
-    labels = {"word_labels": word_labels, "entity_labels": entity_labels}
-    return PaddedBatch(words, are_words, entities, mention_positions(starts, ends, 3), are_entities, **labels)
-
-
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     """(sequence, place, label) of every masked entity."""
     masker = held_out.make_masker(masks_words=False)
@@ -84,16 +72,18 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     for index, masks_words in itertools.product(range(len(held_out)), (True, False)):
         masked = (of_words if masks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
         assert (masked.word_labels != IGNORED).any() == masks_words
-        batch = batch_of(masked)
+        batch = collate([masked], max_mention_words=3, entities=True)
         with torch.no_grad():
-            word_states, entity_states = module.luke(batch)
-            logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]
-            word_logits = module.word_head(word_states, module.luke.word_embeddings.token.weight)[0]
-        for row, label in zip(logits, batch.entity_labels[0].tolist(), strict=True):
+            words_and_entities = module.luke(batch).split([batch.shape.words, batch.shape.entities])
+            word_logits, logits = (
+                head(states, table.weight)
+                for states, (head, table) in zip(words_and_entities, module.heads.values(), strict=True)
+            )
+        for row, label in zip(logits, masked.entity_labels.tolist(), strict=True):
             if label != IGNORED and not masks_words:
                 losses.append(-float(row.log_softmax(0)[label]))
                 ranks.append(row.argsort(descending=True).tolist().index(label) + 1)
-        for row, label in zip(word_logits, batch.word_labels[0].tolist(), strict=True):
+        for row, label in zip(word_logits, masked.word_labels.tolist(), strict=True):
             if label != IGNORED:
                 words.append((-float(row.log_softmax(0)[label]), int(row.argmax()) == label))
     labels = [label for _, _, label in masked_entities(held_out)]
@@ -132,8 +122,9 @@ def test_what_the_model_says_is_what_it_is_judged_by(
         assert row["commonest"] == 4
         hidden = masked.mask(held_out.corpus[index], epoch=0, index=index)
         with torch.no_grad():
-            _, states = module.eval().luke(batch_of(hidden))
-            logits = module.entity_head(states, module.luke.entity_embeddings.token.weight)[0, place]
+            batch = collate([hidden], max_mention_words=3, entities=True)
+            state = module.eval().luke(batch)[batch.shape.words + place]
+            logits = module.entity_head(state, module.luke.entity_embeddings.token.weight)
         shares = logits[3:].softmax(dim=0)
         assert row["said"] == 3 + int(shares.argmax())
         assert row["certainty"] == pytest.approx(float(shares.max()), abs=1e-4)

@@ -7,38 +7,24 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from model.luke.batch import FlatBatch
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining.throughput import WINDOW, Meter, Work, training_flops, work_of
 from model.training.devices import Peaks
+from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, flat_of, random_batch
-from tests.support.padded import PaddedBatch
 
 SMALL = replace(TINY, hidden_size=64, entity_emb_size=32, intermediate_size=96, hidden_dropout_prob=0.0)
 
 
-def full_batch(config: LukeConfig, *, entities: int = 6) -> PaddedBatch:
-    """A batch without padding."""
-    words = torch.ones(3, 20, dtype=torch.bool)
-    batch = random_batch(config, size=4, words=20, entities=entities)
-    parts = {name: None if value is None else value[1:] for name, value in vars(batch).items()} | {
-        "word_mask": words
-    }
-    if entities:
-        parts["entity_mask"] = torch.ones(3, entities, dtype=torch.bool)
-        positions = batch.entity_positions[1:].clone()
-        positions[..., 0] = positions[..., 0].clamp(min=5)
-        parts["entity_positions"] = positions
-    return PaddedBatch(**parts)
-
-
-def counted_flops(config: LukeConfig, batch: PaddedBatch, *, frozen: bool) -> int:
+def counted_flops(config: LukeConfig, batch: FlatBatch, *, frozen: bool) -> int:
     torch.manual_seed(2)
     module = LukeForPretraining(config)
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(not frozen or name.startswith(("luke.entity_embeddings.", "entity_head.")))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        torch.stack(list(module(flat_of(batch)).losses.values())).sum().backward()
+        torch.stack(list(module(batch).losses.values())).sum().backward()
     return counter.get_total_flops()
 
 
@@ -55,16 +41,16 @@ def counted_flops(config: LukeConfig, batch: PaddedBatch, *, frozen: bool) -> in
 )
 def test_work_is_what_torch_counts(changes: dict[str, object], frozen: bool) -> None:
     config = replace(SMALL, attention_probs_dropout_prob=0.0, **changes)
-    batch = full_batch(config)
+    batch = random_flat([(20, 6)] * 3, config)
     expected = counted_flops(config, batch, frozen=frozen)
-    found = training_flops(config, work_of(flat_of(batch).shape), encoder_trains=not frozen)
+    found = training_flops(config, work_of(batch.shape), encoder_trains=not frozen)
     assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_work_without_entities_is_what_torch_counts() -> None:
     config = replace(SMALL, attention_probs_dropout_prob=0.0, entity_vocab_size=3)
-    batch = full_batch(config, entities=0)
-    found = training_flops(config, work_of(flat_of(batch).shape))
+    batch = random_flat([(20, 0)] * 3, config)
+    found = training_flops(config, work_of(batch.shape))
     assert found == pytest.approx(counted_flops(config, batch, frozen=False), rel=0.03)
 
 

@@ -393,7 +393,7 @@ def test_predictions_do_not_depend_on_what_is_computed_at_once(folder: Path, tas
     run = prepared(folder, THREE, task=task, seed=5)
     items = run.features["dev"].items
     found = [
-        logits_of(run.task, run.module, items, entities=True, pad_id=run.pad_id, device="cpu", **amounts)
+        logits_of(run.task, run.module, items, entities=True, device="cpu", **amounts)
         for amounts in (
             {"batch_size": len(items)},
             {"batch_size": 3},

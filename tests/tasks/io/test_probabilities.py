@@ -100,8 +100,8 @@ def test_fine_tuning_fits_it_on_dev(folder: Path, task: str) -> None:
     assert predictor.temperature == said["temperature"] == written != 1
     dataset = predictor.task.read(split_file(EXAMPLES / task, "dev"))
     features = predictor.task.featurize(dataset, predictor.inputs).items
-    settings = {"entities": predictor.entities, "pad_id": predictor.inputs.tokenizer.pad_id}
-    logits = logits_of(predictor.task, predictor.module, features, device="cpu", batch_size=16, **settings)
+    of_model = predictor.task, predictor.module, features
+    logits = logits_of(*of_model, entities=predictor.entities, device="cpu", batch_size=16)
     outputs = Outputs(dataset, features, logits)
     again = calibration(predictor.task, outputs)
     assert again == pytest.approx(said, abs=1e-3)
@@ -112,6 +112,6 @@ def test_fine_tuning_fits_it_on_dev(folder: Path, task: str) -> None:
     assert said["choices"] == sum(len(scores) for scores, _ in choices) >= 10
     if task in ("ner", "entity_typing", "relation_classification"):
         with torch.inference_mode():
-            batch = predictor.task.collate(features, **settings)
+            batch = predictor.task.collate(features, entities=predictor.entities)
             trained = predictor.task.loss(predictor.module, batch)["loss"].item()
         assert said["loss_at_temperature_1"] == pytest.approx(trained, abs=1e-4)

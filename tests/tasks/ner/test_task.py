@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from model.luke.batch import IGNORED
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -170,31 +169,30 @@ def test_without_entities_passes_over_the_same_words_share_them(
     sentences = [words(", " * length) for length in (2, 17, 3)]
     sentences[0][0] = (",", "I-PER")
     features = featurize(column_file(tmp_path, [sentences, [words(". .")]]), tokenizer).items
-    batch = task.TASK.collate(features, entities=False, pad_id=1)
-    assert batch.rows.tolist() == [0, 0, 0, 0, 1]
-    assert len(batch.inputs.word_ids) == 2
-    assert len(task.TASK.collate(features, entities=True, pad_id=1).inputs.word_ids) == 5
+    batch = task.TASK.collate(features, entities=False)
+    lengths = [len(feature.word_ids) for feature in features]
+    assert batch.inputs.shape.lengths == ((lengths[0], 0), (lengths[-1], 0))
+    assert len(task.TASK.collate(features, entities=True).inputs.shape.lengths) == 5
     with torch.inference_mode():
         together = task.TASK.logits(module, batch)
-        alone = [
-            task.TASK.logits(module, task.TASK.collate([f], entities=False, pad_id=1))[0] for f in features
-        ]
+        alone = [task.TASK.logits(module, task.TASK.collate([f], entities=False))[0] for f in features]
     for one, other in zip(together, alone, strict=True):
         assert np.abs(one - other).max() < 1e-5
 
 
-def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+def test_mentions_of_a_batch_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
     features = featurize(dataset, tokenizer)
-    batch = task.TASK.collate(features.items, entities=True, pad_id=tokenizer.pad_id)
+    first, second = (len(feature.word_ids) for feature in features.items)
+    batch = task.TASK.collate(features.items, entities=True)
     assert features.counts["spans_with_positions_cut"] == 2
     assert batch.sizes == (3, 1)
-    assert batch.inputs.entity_ids is not None
-    assert batch.inputs.entity_ids.tolist() == [[1, 1, 1], [1, 0, 0]]
-    assert batch.inputs.entity_positions is not None
-    assert batch.inputs.entity_positions[0, 0].tolist() == list(range(1, 31))
-    assert batch.inputs.entity_positions[1].tolist() == [[1, *[-1] * 29], [-1] * 30, [-1] * 30]
-    assert batch.positions[0, 0].tolist() == [1, len(features.items[0].word_ids) - 3]
-    assert batch.labels.tolist() == [[1, 0, 0], [0, IGNORED, IGNORED]]
-    assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
-    assert task.TASK.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
+    assert batch.inputs.shape.lengths == ((first, 3), (second, 1))
+    assert batch.inputs.entity_ids.tolist() == [1, 1, 1, 1]
+    assert batch.inputs.mention_starts.tolist() == [1, 1, first - 2, 1]
+    assert batch.inputs.mention_lengths.tolist() == [30, 30, 1, 1]
+    entities = first + second
+    assert batch.places[0].tolist() == [1, first - 3, entities]
+    assert batch.places[3].tolist() == [first + 1, first + 1, entities + 3]
+    assert batch.labels.tolist() == [1, 0, 0, 0]
+    assert task.TASK.collate(features.items, entities=False).inputs.shape.entities == 0

@@ -134,7 +134,7 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
     dataset = ner.TASK.read(split_file(EXAMPLES / "ner", "dev"))
     features = ner.TASK.featurize(dataset, predictor.inputs).items
     logits = logits_of(
-        ner.TASK, predictor.module, features, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id,
+        ner.TASK, predictor.module, features, entities=predictor.entities,
         device="cpu", batch_size=16,
     )  # fmt: skip
     scores = ner.TASK.score(

@@ -283,12 +283,12 @@ def test_scores_are_of_the_placeholder_and_the_entity(
     luke = LukeModel(TINY_WORDS)
     luke.keep_entities(cloze.TASK.ENTITY_ROWS)
     module = cloze.TASK.head(luke, 1, entities=entities).eval()
-    batch = cloze.TASK.collate(items, entities=entities, pad_id=1)
+    batch = cloze.TASK.collate(items, entities=entities)
     with torch.inference_mode():
         found, losses = cloze.TASK.logits(module, batch), []
         for item, row in zip(items, found, strict=True):
-            words, states = luke(cloze.TASK.collate([item], entities=entities, pad_id=1).inputs)
-            states = states[0] if entities else words[0, item.ends[:, 0]]
+            states = luke(cloze.TASK.collate([item], entities=entities).inputs)
+            states = states[len(item.word_ids) :] if entities else states[item.ends[:, 0]]
             pairs = torch.stack([torch.cat([states[0], state]) for state in states[1:]])
             wanted = module.classifier(pairs)[:, 0].numpy()
             assert np.abs(wanted - row).max() < 1e-5
@@ -296,7 +296,4 @@ def test_scores_are_of_the_placeholder_and_the_entity(
             losses += (-np.log(np.where(item.label == 1, probabilities, 1 - probabilities))).tolist()
         assert [len(row) for row in found] == [5, 2]
         assert float(cloze.TASK.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
-    if entities:
-        assert batch.inputs.entity_ids.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
-    else:
-        assert batch.inputs.entity_ids is None
+    assert batch.inputs.entity_ids.tolist() == ([1] * 9 if entities else [])

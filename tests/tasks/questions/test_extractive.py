@@ -206,7 +206,7 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
 
 
 def batch_of(items: list[extractive.WindowFeature], *, entities: bool = True) -> extractive.WindowBatch:
-    return extractive.TASK.collate(items, entities=entities, pad_id=1)
+    return extractive.TASK.collate(items, entities=entities)
 
 
 def test_the_loss_is_that_of_both_boundaries(tmp_path: Path, tokenizer: WordTokenizer) -> None:
@@ -246,11 +246,10 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
     dataset = extractive.TASK.from_records([Record("x", record), Record("y", with_entity)])
     items = featurize(dataset, tokenizer).items
     inputs = batch_of(items).inputs
-    assert inputs.entity_ids is not None
-    assert inputs.entity_ids.tolist() == [[0], [7]]
-    assert inputs.entity_mask.tolist() == [[False], [True]]
-    assert batch_of(items, entities=False).inputs.entity_ids is None
-    assert batch_of(items[:1]).inputs.entity_ids is None
+    assert inputs.entity_ids.tolist() == [7]
+    assert [entities for _, entities in inputs.shape.lengths] == [0, 1]
+    assert batch_of(items, entities=False).inputs.shape.entities == 0
+    assert batch_of(items[:1]).inputs.shape.entities == 0
     torch.manual_seed(3)
     module = shake(extractive.TASK.head(LukeModel(TINY_WORDS), 2, entities=True).eval())
     with torch.inference_mode():
@@ -259,6 +258,16 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
     for left, right in zip(together, alone, strict=True):
         assert np.abs(left - right).max() < 1e-5
     assert np.abs(together[0] - together[1]).max() > 1e-3, "the entity is seen"
+
+
+@pytest.mark.parametrize("entity", [TINY_WORDS.entity_vocab_size, 2**32 + 7])
+def test_an_entity_that_the_model_lacks_is_refused(tokenizer: WordTokenizer, entity: int) -> None:
+    """The number in a batch is narrower than one in a request."""
+    given = {"entities": [{"start": 0, "end": 4, "entity_id": entity}]}
+    record = Record("x", {"question": "Where is Pell?", "text": "Pell is here."} | given)
+    items = featurize(extractive.TASK.from_records([record]), tokenizer).items
+    with pytest.raises(ValueError, match=r"entity_ids .* wanted 0 to 299, the rows of the model's table"):
+        batch_of(items).inputs.check(TINY_WORDS)
 
 
 def test_given_entities(tokenizer: WordTokenizer) -> None:

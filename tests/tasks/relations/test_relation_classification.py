@@ -123,9 +123,9 @@ def test_loss_ignores_unknown_labels() -> None:
     ]
     with torch.inference_mode():
         both = relation_classification.TASK.loss(
-            module, relation_classification.TASK.collate(features, entities=False, pad_id=1)
+            module, relation_classification.TASK.collate(features, entities=False)
         )["loss"]
         one = relation_classification.TASK.loss(
-            module, relation_classification.TASK.collate(features[:1], entities=False, pad_id=1)
+            module, relation_classification.TASK.collate(features[:1], entities=False)
         )["loss"]
     assert float(both) == pytest.approx(float(one), rel=1e-5)

@@ -20,6 +20,8 @@ from tasks.serving.predict import load
 from tasks.task import InputSettings, Task
 from tasks.typing import entity_typing
 from tests.support.fine_tuned import EXAMPLES, QUICK, finetune, name_of
+from tests.support.models import transformers_inputs
+from tests.support.padded import padded
 
 OF_ENTITIES = [entity_typing.TASK, relation_classification.TASK, ner.TASK]
 
@@ -90,18 +92,10 @@ def test_transformers_answers_questions_alike(
     items = extractive.TASK.featurize(
         dataset, InputSettings(predictor.inputs.tokenizer, (), {}, 96, "fixed")
     ).items
-    batch = extractive.TASK.collate(
-        items, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id
-    )
-    inputs = {"input_ids": batch.inputs.word_ids, "attention_mask": batch.inputs.word_mask.long()}
-    if predictor.entities:
-        inputs |= {
-            "entity_ids": batch.inputs.entity_ids,
-            "entity_attention_mask": batch.inputs.entity_mask.long(),
-            "entity_position_ids": batch.inputs.entity_positions,
-        }
+    batch = extractive.TASK.collate(items, entities=predictor.entities)
+    inputs = padded(batch.inputs, predictor.inputs.tokenizer.pad_id)
     with torch.inference_mode():
-        output = theirs.eval()(**inputs)
+        output = theirs.eval()(**transformers_inputs(inputs))
         found = extractive.TASK.logits(predictor.module, batch)
     expected = torch.stack([output.start_logits, output.end_logits], dim=-1).numpy()
     for row, (theirs_row, ours_row) in enumerate(zip(expected, found, strict=True)):

@@ -32,6 +32,7 @@ from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tests.model.hf.test_card import TEXT, answer
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
+from tests.support.padded import padded
 
 COUNT = 60
 NAMES = ("entity_typing", "relation_classification", "ner", "extractive_qa")
@@ -102,18 +103,15 @@ def features_of(predictor: Predictor, questions: Sequence[dict[str, Any]]) -> tu
 
 def their_logits(predictor: Predictor, folder: Path, model: Any, item: Any) -> np.ndarray:
     """The logits of transformers' model for a feature of ours."""
-    batch = predictor.task.collate(
-        [item], entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id
-    )
-    inputs = {"input_ids": batch.inputs.word_ids}
-    if batch.inputs.entity_ids is not None:
-        ids = batch.inputs.entity_ids if predictor.task.ENTITY_ROWS is None else batch.inputs.entity_ids + 1
-        inputs |= {
-            "entity_ids": ids,
-            "entity_position_ids": batch.inputs.entity_positions,
-        }  # [UNK] is before [MASK]
-        if hasattr(batch, "positions"):
-            inputs["entity_start_positions"], inputs["entity_end_positions"] = batch.positions.unbind(-1)
+    batch = predictor.task.collate([item], entities=predictor.entities)
+    given = padded(batch.inputs, predictor.inputs.tokenizer.pad_id)
+    inputs = {"input_ids": given.word_ids}
+    if given.entity_ids is not None:
+        ids = given.entity_ids if predictor.task.ENTITY_ROWS is None else given.entity_ids + 1
+        inputs |= {"entity_ids": ids, "entity_position_ids": given.entity_positions}  # [UNK] is before [MASK]
+        if hasattr(item, "positions"):
+            ends = torch.from_numpy(item.positions)[None]
+            inputs["entity_start_positions"], inputs["entity_end_positions"] = ends.unbind(-1)
     with torch.inference_mode():
         output = model(**inputs)
         if hasattr(output, "start_logits"):
@@ -121,7 +119,7 @@ def their_logits(predictor: Predictor, folder: Path, model: Any, item: Any) -> n
         if hasattr(output, "logits"):
             return output.logits[0].numpy()
         head = load_file(folder / "head.safetensors")
-        places = batch.positions[0] if hasattr(batch, "positions") else batch.markers[0]
+        places = batch.places if hasattr(item, "positions") else batch.places[0]
         states = output.last_hidden_state[0][places].flatten(-2)
         return torch.nn.functional.linear(states, head["weight"], head.get("bias")).numpy()
 
