@@ -184,10 +184,13 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
     original = PhaseTraining.finish_step
     came: list[int] = []
     previous = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+    others = multiprocessing.active_children()  # of other tests, whose work goes on
 
     def finish(self: PhaseTraining, phase: int, done: int, *rest: Any) -> None:
         if done in (4, 8):
-            for process in multiprocessing.active_children():
+            own = [each for each in multiprocessing.active_children() if each not in others]
+            assert len(own) == workers
+            for process in own:
                 assert process.pid is not None
                 os.kill(process.pid, signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
