@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY, Annotator
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
+from pipeline.storage import read_manifest
 from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import read_certainty
 from tasks.linking.linker import GLOBAL, LOCAL, Linker, basis_of
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tasks.linking.model.entity_model import EntityModel
 
 TOKENS_PER_BATCH = 2048
-LINKER = "linker.json"  # of a folder of BuildLinker, which has it last
 CALIBRATION = "calibration"  # the folder of a file for each method
 _PARTS = ("mentions", "contexts", "model", "tokenizer", CALIBRATION)
 
@@ -66,10 +66,12 @@ class LinkerSettings:
 def parts_of(folder: Path) -> dict[str, Path]:
     """Return the parts of a folder of BuildLinker by the names of `LinkerSettings`; `calibration` has all methods'.
 
-    Raises: ValueError for another folder.
+    Raises: ValueError for another folder, and where a file is missing or cut, as in a copy that was interrupted.
     """
-    if not (folder / LINKER).is_file():
-        raise ValueError(f"{folder}: no {LINKER} there; wanted a folder of BuildLinker, whole")
+    try:
+        read_manifest(str(folder), "BuildLinker")
+    except ValueError as error:
+        raise ValueError(f"{error}, or copy the whole folder again") from None
     return {name: folder / name for name in _PARTS if (folder / name).is_dir()}
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from pipeline import storage
 from tasks.linking.certainty import Figures
 from tasks.linking.linker import VERSION
-from tasks.linking.open import LINKER
 
+LINKER = "linker.json"
 SCORES = ("accuracy", "accuracy_interval", "candidate_recall", "candidate_recall_interval")
 
 
@@ -48,9 +48,7 @@ def build(
         "sets": list(map(_set_of, scores["sets"])),
     }
     text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
-    storage.write_bytes(
-        os.path.join(folder, LINKER), text.encode()
-    )  # the last one: without it the folder is none
+    storage.write_bytes(os.path.join(folder, LINKER), text.encode())
 
 
 def link_or_copy(source: str, target: str) -> None:
@@ -62,7 +60,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def _set_of(scored: Figures) -> dict[str, Any]:
-    """What is told of a set of documents: of each method the shares of right answers and of reachable pages."""
+    """Return the figures of a set of documents: of each method the shares of right answers and of reachable pages."""
     return {
         **{name: scored[name] for name in ("name", "of_dump", "documents")},
         "methods": {

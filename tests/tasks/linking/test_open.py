@@ -10,6 +10,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
+from pipeline import storage
 from tasks.linking.__main__ import parser
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.linker import basis_of
@@ -74,10 +75,12 @@ def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.Captu
         return settings_of(parser().parse_args(["link", *options]))
 
     with pytest.raises(
-        ValueError, match=r"linker: no linker\.json there; wanted a folder of BuildLinker, whole"
+        ValueError, match=r"linker.manifest\.json: not there; .*, or copy the whole folder again"
     ):
         settings("--linker", str(linker))
-    (linker / "linker.json").touch()
+    names = ("calibration/local.json", "calibration/global.json")
+    files = tuple(storage.describe(str(linker), name) for name in names)
+    storage.write_manifest(str(linker), storage.Manifest("BuildLinker", 1, {}, {}, files))
     whole = settings("--linker", str(linker))
     paths = whole.mentions, whole.contexts, whole.model, whole.calibration
     assert paths == tuple(
@@ -91,3 +94,6 @@ def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.Captu
     with pytest.raises(SystemExit):
         settings("--linker", str(linker), "--workdir", str(folder))
     assert "not allowed with argument --linker" in capsys.readouterr().err
+    (linker / names[1]).unlink()  # as in a copy that was interrupted
+    with pytest.raises(ValueError, match=r"global\.json: missing, but the manifest says"):
+        settings("--linker", str(linker))
