@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from pipeline.lookup.contexts import ContextTable, Floats, cosine
+from pipeline.lookup.contexts import ContextTable, Floats, WordVector, cosine
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import letters_of, longest_names
 from tasks.io.records import Record, read_records
@@ -39,6 +37,7 @@ class OwnEntities:
 
         self._table = table
         self.by_title = {each.title: each for each in entities}
+        self._vectors = dict[str, WordVector]()  # of descriptions, by title
         self._by_name = defaultdict[str, dict[str, None]](dict)  # titles, each once
         self._by_letters = defaultdict[str, dict[str, None]](dict)
         for each in self.by_title.values():
@@ -76,11 +75,13 @@ class OwnEntities:
     ) -> None:
         """Put the cosines of descriptions with a text in the places of their titles, which contexts do not know."""
         own = {title for of_each in titles for title in of_each if title in self.by_title}
-        vector = contexts.vector(text) if own else None
-        for title in own:
-            value = cosine(vector, contexts.vector(self.by_title[title].description)) if vector else 0.0
-            for row, of_each in zip(cosines, titles, strict=True):
-                row[np.array([each == title for each in of_each], bool)] = value
+        vector = contexts.vector(text if own else "")
+        for title in own - self._vectors.keys():
+            self._vectors[title] = contexts.vector(self.by_title[title].description)
+        values = {title: cosine(vector, self._vectors[title]) for title in own}
+        for row, of_each in zip(cosines, titles, strict=True):
+            for place, title in enumerate(of_each):
+                row[place] = values.get(title, row[place])
 
 
 def read_own(path: Path, table: MentionTable) -> OwnEntities:
