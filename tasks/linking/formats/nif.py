@@ -19,7 +19,7 @@ from tasks.linking.formats.links import RDF_KINDS, LinkedMention, address, wiki_
 NIF = Namespace("http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#")
 ITSRDF = Namespace("http://www.w3.org/2005/11/its/rdf#")
 WIKIDATA = "http://www.wikidata.org/entity/"
-MOST_BYTES, MOST_TRIPLES = 1 << 18, 1 << 15  # rdflib reads some 40 kB a second
+MOST_TRIPLES = 1 << 15
 
 
 class Text(NamedTuple):
@@ -52,8 +52,6 @@ class SmallGraph(Graph):
 
 def read_graph(data: bytes, kind: str) -> Graph:
     """Return the graph of a request of one of RDF_KINDS. Raises: ValueError for what is none, or would be fetched."""
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"request: {len(data):,} bytes of NIF; wanted {MOST_BYTES:,} at most")
     graph = SmallGraph()
     try:
         if RDF_KINDS[kind] == "json-ld":

@@ -20,6 +20,7 @@ class Limits:
 
     Attributes:
         bytes: of a request's body.
+        nif: bytes of a request in NIF, of which rdflib reads some 40 KB a second.
         documents: of a request.
         mentions: that a request's documents bring, or that are found in them.
         characters: of a request's texts in which a model of entity recognition finds names, which is slow.
@@ -33,6 +34,7 @@ class Limits:
     """
 
     bytes: int = MOST_BYTES
+    nif: int = 1 << 18
     documents: int = MOST_DOCUMENTS
     mentions: int = 4096
     characters: int = 6000
@@ -84,6 +86,8 @@ def read_nif(linker: Linker, limits: Limits, media: str, body: bytes) -> LinkReq
     """
     if media not in RDF_KINDS:
         raise Refused(415, f"content type {media[:40]!r}; wanted {', '.join(RDF_KINDS)}")
+    if len(body) > limits.nif:
+        raise Refused(413, f"request: {len(body):,} bytes of NIF; wanted {limits.nif:,} at most")
     try:
         from tasks.linking.formats import nif
     except ImportError:

@@ -313,7 +313,8 @@ def test_texts_of_nif_are_answered_as_documents_are(linker: Linker, monkeypatch:
             assert found == ends
         many = NIF.replace("Ann", "Ann Ann Ann Ann")
         for content, kind, status in (
-            (NIF, "text/plain", 415), ("{", "text/turtle", 400), (many, "text/turtle", 413),
+            (NIF, "text/plain", 415), ("{", "text/turtle", 400),
+            (many, "text/turtle", 413), ("#" * (1 << 19), "text/turtle", 413),
         ):  # fmt: skip
             answer = client.post("/nif", content=content, headers={"content-type": kind})
             assert answer.status_code == status
