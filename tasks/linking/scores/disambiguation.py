@@ -1,4 +1,4 @@
-"""How often gold mentions have the right title, with intervals over documents."""
+"""The shares of gold mentions that have the right title, with intervals over documents."""
 
 import math
 from collections import Counter
