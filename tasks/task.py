@@ -170,11 +170,8 @@ def inputs_of(sequences: Iterable[tuple[Integers, Integers, Integers]], *, entit
 
     A mention is cut at its first 30 words; without `entities` there are words alone.
     """
-    return collate(
-        [MaskedSequence.unmasked(*each) for each in sequences],
-        max_mention_words=MAX_MENTION_POSITIONS,
-        entities=entities,
-    )
+    unmasked = [MaskedSequence.unmasked(*each) for each in sequences]
+    return collate(unmasked, max_mention_words=MAX_MENTION_POSITIONS, entities=entities)
 
 
 class Task(Protocol[Dataset, Feature]):
