@@ -118,7 +118,7 @@ def their_outputs(
 
 
 def their_inputs(sequence: MaskedSequence) -> dict[str, Tensor]:
-    """What transformers' models take, of one sequence."""
+    """Return one sequence as input of transformers' models."""
     inputs = {"input_ids": sequence.word_ids}
     if len(sequence.entity_ids):
         places = sequence.entity_starts[:, None] + np.arange(LONGEST_MENTION)

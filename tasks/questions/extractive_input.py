@@ -132,7 +132,7 @@ class WindowBatch(LabelledBatch):
     """Windows; `labels` (batch, 2) are the first and last word of each answer."""
 
     def by_window(self, values: Tensor) -> list[Tensor]:
-        """What the words of all windows have (words, ...), window by window."""
+        """Split values of the words of all windows (words, ...) by window."""
         return [*values.split([words for words, _ in self.inputs.shape.lengths])]
 
 
