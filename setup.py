@@ -45,7 +45,6 @@ setup(
         "markupsafe",
         "mwparserfromhell",
         "numpy",
-        "plotly",
         "psutil",
         "pyarrow",
         "pyspark",
@@ -59,6 +58,7 @@ setup(
         "torch>=2.11",
         "tqdm",
         "transformers>=5.17",
+        "vl-convert-python",
     ],
     entry_points={"console_scripts": ["luke = workflows.luke:main"]},
     extras_require={
@@ -68,6 +68,7 @@ setup(
         "test": [
             *DASK,
             *SERVE,
+            "axe-playwright-python",
             "datasets",
             "duckdb",
             "httpx",

@@ -36,7 +36,8 @@ def answer(document: Mapping[str, Any], found: Mapping[str, Sequence[tuple[str, 
 
 def figures(accuracy: float, *, calibration: bool = True) -> dict[str, Any]:
     """Scores of a method."""
-    shares = {"accuracy": accuracy, "candidate_recall": 0.875, "prior": 0.625}
+    shares: dict[str, Any] = {"accuracy": accuracy, "accuracy_interval": [accuracy - 0.125, accuracy + 0.125]}
+    shares |= {"candidate_recall": 0.875, "prior": 0.625}
     counts = {"gold": 1234, "in_knowledge_base": 1200, "without_title": 3, "title_not_in_dump": 31}
     mean = {"precision": 0.3125, "recall": 0.4375, "f1": 0.365}
     bins = [*BINS[:9], {**BINS[9], "mentions": 3, "confidence": 0.96, "accuracy": accuracy}]
@@ -48,7 +49,8 @@ def figures(accuracy: float, *, calibration: bool = True) -> dict[str, Any]:
         "disambiguation": {"overall": {"mentions": 1200, **shares}, "ambiguous": {"mentions": 678, **shares}},
         "linking": {"micro": mean, "macro": mean},
     }
-    calibrated = {"mentions": 4, "expected_calibration_error": 0.0625, "bins": bins}
+    calibrated: dict[str, Any] = {"mentions": 4, "expected_calibration_error": 0.0625, "bins": bins}
+    calibrated |= {"expected_calibration_error_interval": [0.03125, 0.09375]}
     return found | ({"calibration": calibrated} if calibration else {})
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from tests.support import linked
 from tests.support.compared import cell
 from workflows.report.linking import PUBLISHED
+from workflows.report.overview import step
 
 HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
 EVALUATION = {"step": 9, "sequences": 3, "masked_word_count": 4321, "masked_word_loss": 3.25}
@@ -51,6 +52,7 @@ def corpus() -> dict[str, Any]:
         "entities": {
             "entities": 2,
             "never_linked": 1,
+            "half": 1,
             "top": [{"title": HOSTILE, "link_count": 3}],
             "rank_frequency": [[1, 3, HOSTILE]],
         },
@@ -66,6 +68,7 @@ def content() -> dict[str, Any]:
         "inputs": {"FetchDump": "abcd"},
     }  # fmt: skip
     log = [{"step": step, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5} for step in (5, 10)]
+    kept = [step("in running text", 4, {HOSTILE: 4})]
     return {
         "setting": {
             "dump": [HOSTILE], "language": "en", "preset": "tiny", "changes": "batch_size 64",
@@ -73,6 +76,7 @@ def content() -> dict[str, Any]:
         },
         "stages": [stage],
         "corpus": corpus(),
+        "funnel": [{"unit": "links", "steps": [step("links in the wikitext", 8), *kept]}],
         "training": {
             "Pretrain": {"log": log, "evaluations": [EVALUATION], "held_out": HELD_OUT},
             "PretrainRoberta": {"log": log, "evaluations": [], "held_out": {"masked_word": WORDS}},

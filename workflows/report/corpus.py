@@ -6,8 +6,9 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from operator import add
 from typing import Any
 
@@ -95,14 +96,17 @@ def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
     """The counts of links to the entities.
 
     Returns:
-        `entities`, `never_linked`, `top` (the most linked ones), and `rank_frequency`: [rank, links, title] of the
-        linked entities, all of them or ranks at equal distances of their logarithms.
+        `entities`, `never_linked`, `half` (so many of the most linked have half of all links), `top` (the most linked
+        ones), and `rank_frequency`: [rank, links, title] of the linked entities, all of them or ranks at equal
+        distances of their logarithms.
     """
     linked = sum(count > 0 for count, _, _ in ranked)
+    sums = list(accumulate(count for count, _, _ in ranked))
     points = ((rank, *ranked[rank - 1]) for rank in spaced_ranks(linked, CURVE_POINTS))
     return {
         "entities": len(ranked),
         "never_linked": len(ranked) - linked,
+        "half": bisect_left(sums, sums[-1] / 2) + 1 if linked else 0,
         "top": [{"title": title, "link_count": count} for count, _, title in ranked[:TOP_ENTITIES]],
         "rank_frequency": [[rank, count, title] for rank, count, _, title in points],
     }

@@ -1,35 +1,37 @@
-"""The report as a page, as Markdown and as LaTeX; what comes from outside is only text in each of them.
+"""The report as a page and as Markdown; what comes from outside is only text in each of them.
 
-The page is one file that asks for nothing. Its policy (CSP) forbids every request, and every script but its own two,
-known by their hashes: nothing in a title could run even if it became markup. What the scripts show (figures and
-linked texts) is in the page as JSON and becomes text nodes.
+The page is one file that asks for nothing. Its policy (CSP) forbids every request, and every script but its own one,
+known by its hash: nothing in a title could run even if it became markup. The texts that the script shows are in the
+page as JSON and become text nodes.
 """
 
 import base64
 import hashlib
 import json
-import unicodedata
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflows.report.charts import charts
+from workflows.report.overview import amount, headline, paragraph
 from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
     import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
+VIEWS = {
+    "overview": "Overview",
+    "corpus": "Corpus",
+    "training": "Training",
+    "linking": "Linking",
+    "tasks": "Tasks",
+    "provenance": "Provenance",
+}
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
-
-# Besides LaTeX's special characters: "-" is alone, or two would be a dash; "[", "]" and "*" would be options of the
-# command before them, such as the end of a row.
-_TABLES = json.loads((TEMPLATES / "latex.json").read_text(encoding="utf-8"))
-CHARACTERS: dict[str, str] = _TABLES["characters"]
-ACCENTS: dict[str, str] = _TABLES["accents"]
-BREAK = r"\allowbreak{}"
-UNBROKEN = 20  # characters, which are less than a line even as numbers
 
 
 def environment(**options: Any) -> "jinja2.Environment":
@@ -55,44 +57,6 @@ def markdown_cell(value: Any) -> str:
     return " ".join(text.split())
 
 
-def render_latex(compared: Compared) -> str:
-    """The tables of results as a LaTeX document, one table of the paper a page."""
-    options = {
-        "block_start_string": "<%",
-        "block_end_string": "%>",
-        "variable_start_string": "<<",
-        "variable_end_string": ">>",
-        "comment_start_string": "<#",
-        "comment_end_string": "#>",
-    }
-    # Every value that is printed is escaped, so that none can be forgotten.
-    return environment(**options, finalize=escape).get_template("tables.tex").render(compared=compared)
-
-
-def escape(value: Any) -> str:
-    """Text that LaTeX prints as it is; white space is one blank, and a character without a glyph its number.
-
-    A long word, such as a path, may be broken: it would run over the edge of the page.
-    """
-    return " ".join(map(_escape_word, str(value).split()))
-
-
-def _escape_word(word: str) -> str:
-    starts = range(0, len(word), UNBROKEN)
-    return BREAK.join("".join(map(_escape_character, word[start : start + UNBROKEN])) for start in starts)
-
-
-def _escape_character(character: str) -> str:
-    if character in CHARACTERS:
-        return CHARACTERS[character]
-    if " " <= character <= "~":
-        return character
-    base, *marks = list(unicodedata.normalize("NFD", character))
-    if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in ACCENTS:
-        return f"\\{ACCENTS[marks[0]]}{{{base}}}"
-    return rf"\texttt{{U+{ord(character):04X}}}"
-
-
 def render_page(
     content: Mapping[str, Any],
     compared: Compared,
@@ -101,6 +65,7 @@ def render_page(
     runs: Mapping[str, Mapping[str, Any]] | None = None,
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
+    commands: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page.
 
@@ -111,30 +76,46 @@ def render_page(
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
         settings: the values of the run, without folders of the machine.
+        commands: what to run next, each with what it gives.
     """
     import markupsafe
-    from plotly.offline import get_plotlyjs
 
-    from workflows.report import figures as plots
+    speeds, runs, settings = speeds or {}, runs or {}, settings or {}
+    drawn = charts(content, speeds)
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    return render(
+        "report.html",
+        [script],
+        **{**content, "compared": compared},
+        charts=drawn,
+        named=lambda start: [name for name in drawn if name.startswith(start)],
+        views={view: title for view, title in VIEWS.items() if view != "linking" or content["linking"]},
+        headline=headline(content, speeds),
+        paragraph=paragraph(linked),
+        commands=commands,
+        workdir=shlex.quote(settings.get("workdir", "work")),
+        linked=linked,
+        linked_data=markupsafe.Markup(as_data(linked)),
+        runs=runs,
+        made=max((run["started"][:10] for run in runs.values() if "started" in run), default=""),
+        speeds=speeds,
+        settings=settings,
+        versions=versions(runs),
+    )
 
-    figures = plots.figures(content, speeds or {})
-    scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
+
+def render(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """A page of its own: a template with the look of the report, and with these scripts alone."""
+    import markupsafe
+
     html = environment(autoescape=True)
     readable = partial(json.dumps, ensure_ascii=False, indent=1, sort_keys=True)
-    html.filters |= {"duration": duration, "json": readable}  # the template escapes both
-    embedded = {"figures": figures, "linked": linked}
-    return html.get_template("report.html").render(
-        {**content, "compared": compared},
-        figures=figures,
-        linked=linked,
-        runs=runs or {},
-        speeds=speeds or {},
-        settings=settings or {},
-        versions=versions(runs or {}),
+    html.filters |= {"duration": duration, "json": readable, "amount": amount}  # the template escapes them
+    return html.get_template(template).render(
+        values,
         policy=policy(scripts),
         style=markupsafe.Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         scripts=[markupsafe.Markup(script) for script in scripts],
-        embedded={name: markupsafe.Markup(as_data(value)) for name, value in embedded.items()},
     )
 
 
@@ -144,10 +125,10 @@ def as_data(value: Any) -> str:
     return text.translate(_IN_SCRIPTS)
 
 
-def policy(scripts: list[str]) -> str:
+def policy(scripts: Sequence[str]) -> str:
     """The page's Content-Security-Policy: no requests, and these scripts alone."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"

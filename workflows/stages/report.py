@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,9 +15,10 @@ from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
+from workflows.report.overview import commands, funnel
 from workflows.report.paper.comparison import Compared, compare
-from workflows.report.rendering import render_latex, render_page, render_tables
-from workflows.run.file import Run
+from workflows.report.rendering import render_page, render_tables
+from workflows.report.several import shown_settings
 from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
@@ -35,15 +37,14 @@ PRETRAININGS = ("Pretrain", "PretrainRoberta")
 
 
 class Report(CorpusStage):
-    """One page (`index.html`), its tables as Markdown and LaTeX (`tables.md`, `tables.tex`), its figures as data
-    (`results.json`).
+    """One page (`index.html`), its tables as Markdown (`tables.md`), its figures as data (`results.json`).
 
     The page alone shows times and machines. It is no file of the manifest, as a pretraining's log is none: the
     manifest's files have the same bytes whenever they are made.
     """
 
     FOLDER = "report"
-    VERSION = 18
+    VERSION = 19
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(
@@ -93,7 +94,6 @@ class Report(CorpusStage):
         texts = {
             "results.json": json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
             "tables.md": render_tables(content, compared),
-            "tables.tex": render_latex(compared),
         }
         self.write_texts({**texts, PAGE: self.page(content, compared)})
         return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
@@ -120,6 +120,7 @@ class Report(CorpusStage):
             },
             "stages": [_stage_row(stage) for stage in stages],
             "corpus": corpus,
+            "funnel": funnel(found),
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
             "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
             "linking": linking_figures(found),
@@ -131,8 +132,17 @@ class Report(CorpusStage):
         found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
-        others = {"linked": linked_texts(found), "settings": shown_settings(self.settings)}
-        return render_page(content, compared, runs=runs, speeds=speeds, **others)
+        settings = shown_settings(self.settings)
+        workdir = shlex.quote(settings["workdir"])
+        return render_page(
+            content,
+            compared,
+            runs=runs,
+            speeds=speeds,
+            linked=linked_texts(found),
+            settings=settings,
+            commands=commands(found, workdir, self.settings.preset),
+        )
 
 
 class RunExperiments(Step, luigi.WrapperTask):
@@ -195,24 +205,6 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
         "parameters": dict(manifest.parameters),
         "inputs": dict(manifest.inputs),
     }
-
-
-def shown_settings(run: Run) -> dict[str, str]:
-    """The values of a run by their full names, as texts: of absolute paths, where things lie is nobody's business."""
-    named = _named("", run.tables())
-    return {
-        name: os.path.basename(os.path.normpath(text)) if os.path.isabs(text) else text
-        for name, text in named
-    }
-
-
-def _named(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The values in a table, each by its full name."""
-    if not isinstance(value, Mapping):
-        yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        return
-    for key, each in value.items():
-        yield from _named(name if key == "recipe" else ".".join(filter(None, (name, key))), each)
 
 
 def _run_record(stage: Stage) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pipeline.lookup.names import page_title
 from pipeline.storage.files import write_bytes
 from tasks.io.metrics import precision_recall_f1
 from tasks.linking.candidates import NO_LINKS, CandidateFinder
-from tasks.linking.certainty import Figures, reliability
+from tasks.linking.certainty import Figures, error_interval, reliability
 from tasks.linking.documents.document import Document, Mention, Skipped
 from tasks.linking.documents.reading import Answers, read_answers, read_documents
 from tasks.linking.scores.disambiguation import disambiguation_scores
@@ -143,19 +143,21 @@ def without_page(pairs: Sequence[Pair], answers: Sequence[Answers]) -> dict[str,
 
 
 def calibration_of(pairs: Iterable[Pair]) -> Figures:
-    """Return how well probabilities say what is right, by `reliability`.
+    """Return how well probabilities say what is right, by `reliability`, and the error's interval over documents.
 
     Of gold mentions in the knowledge base those count whose place has an answer with a page and a probability. So
     mentions without candidates do not count, nor those that were left without a page for a low probability.
     """
     rows = []
-    for pair in pairs:
+    for number, pair in enumerate(pairs):
         answers = {(each.start, each.end): each.title for each in pair.found}
         for each in pair.gold:
             place = each.start, each.end
             if each.title and answers.get(place) and place in pair.probabilities:
-                rows.append((pair.probabilities[place], answers[place] == each.title))
-    return reliability([row[0] for row in rows], [row[1] for row in rows])
+                rows.append((number, pair.probabilities[place], answers[place] == each.title))
+    documents, confidences, is_right = zip(*rows, strict=True) if rows else ((), (), ())
+    interval = error_interval(documents, confidences, is_right)
+    return {**reliability(confidences, is_right), "expected_calibration_error_interval": interval}
 
 
 def linking_scores(pairs: Sequence[Pair]) -> Figures:

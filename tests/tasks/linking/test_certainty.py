@@ -20,7 +20,7 @@ from tasks.linking.candidates import (
     DetectedMention,
     LinkingExample,
 )
-from tasks.linking.certainty import Certainty, read_certainty, reliability, write_certainty
+from tasks.linking.certainty import Certainty, error_interval, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, basis_of, shares_by_counts
 from tests.support.contexts import write_context_table
@@ -241,3 +241,22 @@ def test_calibration_is_that_of_loops(rows: list[tuple[float, bool]]) -> None:
         assert found["expected_calibration_error"] is None
         return
     assert found["expected_calibration_error"] == pytest.approx(error)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1), st.booleans()), min_size=1, max_size=40))
+def test_the_interval_of_the_calibration_error_is_the_jackknife(rows: list[tuple[int, float, bool]]) -> None:
+    """Beside a plain one, which leaves out a document at a time."""
+
+    def error(left: list[tuple[int, float, bool]]) -> float:
+        figures = reliability([row[1] for row in left], [row[2] for row in left])
+        return float(figures["expected_calibration_error"])
+
+    found = error_interval(*zip(*rows, strict=True))
+    documents = {row[0] for row in rows}
+    if len(documents) < 2:
+        assert found is None
+        return
+    without = [error([row for row in rows if row[0] != document]) for document in documents]
+    half = 1.96 * ((len(without) - 1) ** 2 / len(without) * np.var(without, ddof=1)) ** 0.5
+    expected = max(0.0, error(rows) - half), min(1.0, error(rows) + half)
+    assert found == pytest.approx(expected, abs=1e-9)

@@ -5,7 +5,6 @@ Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwrig
 
 import html
 import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ def browser(report: Path) -> Iterator[Any]:
 
 
 class Opened:
-    """The report in a browser's page, with all its figures drawn, and what went wrong in it."""
+    """The report in a browser's page, and what went wrong in it."""
 
     def __init__(self, browser: Any, report: Path, theme: str, width: int) -> None:
         context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
@@ -76,11 +75,21 @@ class Opened:
             "request", lambda asked: asked.url == address or self.problems.append(f"request: {asked.url}")
         )
         self.page.goto(address)
-        self.page.wait_for_selector("html[data-drawn]", state="attached")
 
     def dismiss(self, dialog: Any) -> None:
         self.problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
+
+    def views(self) -> Iterator[str]:
+        """Go from view to view by the keyboard, as somebody without a mouse does."""
+        links = self.page.locator("nav a")
+        for number in range(links.count()):
+            links.nth(number).focus()
+            self.page.keyboard.press("Enter")
+            self.page.wait_for_function(
+                "(link) => link.ariaCurrent === 'page'", arg=links.nth(number).element_handle()
+            )
+            yield str(links.nth(number).get_attribute("href")).removeprefix("#")
 
 
 @pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
@@ -98,56 +107,72 @@ def page(opened: Opened) -> Iterator[Any]:
     assert opened.problems == []
 
 
-def data(page: Any, name: str) -> Any:
-    return json.loads(page.locator(f"#data-{name}").text_content())
+def test_views_are_shown_one_at_a_time_and_nothing_is_too_wide(opened: Opened, page: Any) -> None:
+    seen = []
+    for view in opened.views():
+        assert [shown.get_attribute("id") for shown in page.locator(".view:visible").all()] == [view]
+        page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth"), view
+        tables = page.locator(".wide:visible").all()
+        wide = [each for each in tables if each.evaluate("(each) => each.scrollWidth > each.clientWidth")]
+        assert [each.get_attribute("aria-label") for each in wide] == [], view
+        seen.append(view)
+    assert seen == ["overview", "corpus", "training", "linking", "tasks", "provenance"]
 
 
-def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
-    figures = data(page, "figures")
-    assert set(figures) == {
-        "rank-frequency", "word-loss",
-        "word-accuracy", "entity-loss", "entity-accuracy", "held-out-words", "held-out-masked-entity",
-        "held-out-known-entity", "throughput", "fine-tuning", "reliability",
-    }  # fmt: skip
-    sizes = page.evaluate(
-        """() => Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((place) => [
-            place.dataset.figure,
-            [...place.querySelectorAll(".scatterlayer .trace, .barlayer .trace")].map((trace) => {
-                const box = trace.getBoundingClientRect();
-                return Math.max(box.width, box.height);
-            }),
-        ]))"""
+def test_a_place_in_a_view_opens_it(page: Any) -> None:
+    page.evaluate("() => { location.hash = '#linked'; }")
+    page.locator("#linked").wait_for(state="visible")
+    assert page.locator(".view:visible").get_attribute("id") == "linking"
+    page.evaluate("() => { location.hash = '#no-such-place'; }")
+    page.locator("#overview").wait_for(state="visible")
+
+
+def test_the_overview_is_one_screen(opened: Opened, page: Any) -> None:
+    page.evaluate("() => { location.hash = '#overview'; }")
+    page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = false))")
+    titles = page.locator("#overview h3").all_inner_texts()
+    assert titles[:2] == ["known entities named right", "mentions linked right"]
+    assert "What was kept of the dump" in titles
+    assert "What to do next" in titles
+    assert page.locator("#overview svg:visible, #overview .sample:visible").count() == 2
+    if page.viewport_size["width"] > 1000:
+        boxes = [article.bounding_box() for article in page.locator("#overview article").all()]
+        assert max(box["y"] + box["height"] for box in boxes) <= 900
+
+
+def test_print_has_all_views_and_charts(page: Any) -> None:
+    page.emulate_media(media="print")
+    shown = page.evaluate(
+        "() => [...document.querySelectorAll('figure svg')].filter((each) => each.checkVisibility()).length"
     )
-    assert set(sizes) == set(figures)
-    for name, traces in sizes.items():
-        choices = {trace["meta"].get("choice") for trace in figures[name]["data"]}
-        assert len(traces) == len(figures[name]["data"]) // len(choices), name
-        assert min(traces) > 3, name
-    page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
+    assert shown == page.locator("figure svg").count() >= 8
+    assert page.locator(".view:visible").count() == 6
+    page.emulate_media(media="screen")
 
 
-def test_figures_follow_the_theme(opened: Opened, page: Any) -> None:
+def test_charts_follow_the_theme(opened: Opened, page: Any) -> None:
     def shown() -> list[str]:
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
-                      getComputedStyle(document.querySelector(".plot .xtick text")).fill,
-                      getComputedStyle(document.querySelector(".plot .scatterlayer .js-line")).stroke]"""
+                      getComputedStyle(document.querySelector("figure text")).fill,
+                      getComputedStyle(document.querySelector("figure .mark-line path")).stroke]"""
         )
-
-    def change(theme: str) -> list[str]:
-        before = shown()[1]
-        page.emulate_media(color_scheme=theme)
-        page.wait_for_function(
-            "(before) => getComputedStyle(document.querySelector('.plot .xtick text')).fill !== before",
-            arg=before,
-        )
-        return shown()
 
     first = shown()
-    other = change("dark" if opened.theme == "light" else "light")
-    assert all(one != another for one, another in zip(first, other, strict=True))
-    assert change(opened.theme) == first
+    page.emulate_media(color_scheme="dark" if opened.theme == "light" else "light")
+    assert all(one != another for one, another in zip(first, shown(), strict=True))
+    page.emulate_media(color_scheme=opened.theme)
+    assert shown() == first
+
+
+def test_axe_finds_no_violation(opened: Opened, page: Any) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    for view in opened.views():
+        found = axe.Axe().run(page).response["violations"]
+        assert [(view, each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
 
 
 def test_text_stands_out_from_its_ground(page: Any) -> None:
@@ -197,6 +222,7 @@ def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Pat
     opened = Opened(browser, tmp_path, "light", 1280)
     text, panel = (opened.page.locator(f"#linked-{name}") for name in ("text", "mention"))
     menu = opened.page.get_by_label("Document", exact=True)
+    opened.page.goto(f"{opened.page.url}#linked")
     assert opened.page.locator("#linked-extent").inner_text() == "1 right, 1 extra"
     menu.select_option(index=1)
     assert menu.evaluate("(menu) => menu.selectedOptions[0].text") == f"{HOSTILE} ({linked.HOSTILE})"
@@ -219,16 +245,6 @@ def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Pat
     opened.page.context.close()
 
 
-def test_curves_are_shown_a_task_at_a_time(page: Any) -> None:
-    traces = (
-        "() => document.querySelector('[data-figure=fine-tuning]').data.map((trace) => trace.meta.choice)"
-    )
-    page.get_by_label("Task").select_option("ner")
-    assert page.evaluate(traces) == ["ner"] * 2, "both variants"
-    page.get_by_label("Task").select_option("entity typing")
-    assert page.evaluate(traces) == ["entity typing"] * 2
-
-
 def test_a_reader_without_eyes_finds_the_way(page: Any) -> None:
     levels = page.evaluate(
         "() => [...document.querySelectorAll('h1, h2, h3, h4')].map((each) => Number(each.tagName[1]))"
@@ -236,13 +252,3 @@ def test_a_reader_without_eyes_finds_the_way(page: Any) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll("main :is(input, select, button, [role=region], [role=img])")]
-            .filter((each) => !each.labels?.length && !each.ariaLabel)
-            .filter((each) => each.localName !== "button" || !each.textContent)
-            .map((each) => each.outerHTML.slice(0, 80))"""
-    )
-    assert nameless == []
-    assert page.locator("main h2").count() == page.locator("nav > ul > li").count() - (
-        not page.locator("#results").count()
-    )

@@ -128,7 +128,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of the paper with ours: `headers` are what stands above its columns."""
+    """A table of the paper with ours: `headers` are what stands above its columns, `tasks` what fills it."""
 
     number: int
     label: str
@@ -137,6 +137,12 @@ class ResultTable:
     headers: tuple[str, ...]
     rows: tuple[ResultRow, ...]
     notes: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+    @property
+    def has_results(self) -> bool:
+        """Return whether a row of ours has a figure."""
+        return any(row.ours and row.ours.has_results for row in self.rows)
 
 
 Experiment = Mapping[str, Any]
@@ -187,7 +193,8 @@ def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
         ]
         rows.append(ResultRow(row.name, tuple(printed), our_row(table, row, cells)))
     named = (table.number, table.label, table.title, table.columns)
-    return ResultTable(*named, tuple(headers), tuple(rows), tuple(notes))
+    tasks = tuple(dict.fromkeys(measure.task for measure in table.measures))
+    return ResultTable(*named, tuple(headers), tuple(rows), tuple(notes), tasks)
 
 
 def _is_hidden(measure: Measure) -> bool:

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the figures, and shows linked documents, from the JSON that stands in the page. Whatever comes from the dump
-// becomes a text node or an attribute, never markup.
+// Shows one view at a time, and linked documents from the JSON that stands in the page. Whatever comes from the dump
+// becomes a text node or an attribute, never markup. In print all views are shown.
 
 const data = (name) => JSON.parse(document.getElementById(`data-${name}`).textContent);
 const count = (number) => number.toLocaleString("en");
@@ -17,75 +17,29 @@ function element(name, attributes = {}, ...children) {
 /** A title or name, whose direction of writing does not spread. */
 const name = (text) => element("bdi", {}, text);
 
-// Figures
+// Views
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const coarse = matchMedia("(pointer: coarse)");
+const views = [...document.querySelectorAll(".view")];
 
-function colours() {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (variable) => style.getPropertyValue(variable).trim();
-  return {
-    ink: colour("--ink"), quiet: colour("--quiet"), rule: colour("--rule"), ground: colour("--ground"),
-    font: colour("--sans"), lines: [0, 1, 2, 3, 4, 5].map((number) => colour(`--plot-${number}`)),
-  };
-}
-
-/** A figure in the page's colours, with the traces of one choice where it has several. */
-function themed(figure, choice) {
-  const theme = colours();
-  const axis = { gridcolor: theme.rule, linecolor: theme.rule, zeroline: false, automargin: true, ticks: "" };
-  const layout = structuredClone(figure.layout);
-  for (const key of ["xaxis", "yaxis"]) {
-    layout[key] = { ...axis, ...layout[key] };
-    layout[key].title = { ...layout[key].title, font: { size: 12, color: theme.quiet }, standoff: 8 };
+/** Shows the view that the address names, or that holds the place that it names; the first without one. */
+function showView() {
+  const named = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const shown = (named && named.closest(".view")) || views[0];
+  for (const view of views) view.hidden = view !== shown;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${shown.id}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
-  Object.assign(layout, {
-    autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest",
-    margin: { l: 48, r: 8, t: 28, b: 40 }, font: { family: theme.font, size: 12, color: theme.ink },
-    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
-    hoverlabel: { bgcolor: theme.ground, bordercolor: theme.rule, font: { family: theme.font, color: theme.ink } },
-    dragmode: coarse.matches ? false : "zoom",
-  });
-  const shown = figure.data.filter((trace) => choice === undefined || trace.meta.choice === choice);
-  const traces = structuredClone(shown).map((trace) => {
-    const colour = theme.lines[trace.meta.colour % theme.lines.length];
-    if (trace.type === "bar") trace.marker = { color: colour, opacity: 0.55, line: { width: 0 } };
-    else {
-      trace.line = { width: 2, ...trace.line, color: colour };
-      trace.marker = { size: 6, ...trace.marker, color: colour };
-    }
-    return trace;
-  });
-  return [traces, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] }];
+  if (named && named !== shown) named.scrollIntoView();
+  else scrollTo(0, 0);
 }
 
-/** A menu above a plot whose traces belong to several choices. */
-function chooser(place, figure) {
-  const choices = [...new Set(figure.data.map((trace) => trace.meta.choice))].filter((each) => each !== undefined);
-  if (choices.length < 2) return () => choices[0];
-  const menu = element("select", { id: `choice-${place.dataset.figure}` });
-  menu.append(...choices.map((choice) => element("option", { value: choice }, choice)));
-  menu.addEventListener("change", () => Plotly.react(place, ...themed(figure, menu.value)));
-  place.before(element("div", { class: "controls" }, element("label", { for: menu.id }, figure.layout.meta.choice), menu));
-  return () => menu.value;
-}
-
-/** Draws all figures, each when the page has nothing else to do, so that text is there at once. */
-function drawFigures() {
-  const figures = data("figures");
-  const places = [...document.querySelectorAll("[data-figure]")];
-  const chosen = new Map(places.map((place) => [place, chooser(place, figures[place.dataset.figure])]));
-  const draw = (place) => Plotly.react(place, ...themed(figures[place.dataset.figure], chosen.get(place)()));
-  const waiting = [...places];
-  const later = window.requestIdleCallback ?? setTimeout; // WebKit has no idle callbacks
-  const drawNext = () => {
-    if (waiting.length) draw(waiting.shift()).then(() => later(drawNext));
-    else document.documentElement.dataset.drawn = performance.now().toFixed(0); // milliseconds since the page was asked for
-  };
-  later(drawNext);
-  // Those that wait are drawn in the colours of their time.
-  dark.addEventListener("change", () => places.filter((place) => !waiting.includes(place)).forEach(draw));
+/** Gives each cell the name of its column, for narrow screens, where a row is a list. */
+function nameCells() {
+  for (const table of document.querySelectorAll(".wide > table")) {
+    const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
+    for (const row of table.querySelectorAll("tbody tr")) [...row.cells].forEach((cell, at) => { cell.dataset.column = names[at] ?? ""; });
+  }
 }
 
 // Texts to read
@@ -168,4 +122,6 @@ function prepareLinked() {
 }
 
 if (document.getElementById("linked-document")) prepareLinked();
-drawFigures();
+nameCells();
+showView();
+addEventListener("hashchange", showView);

@@ -23,7 +23,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 14
+    VERSION = 15
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 

@@ -41,8 +41,11 @@ def with_f1(*values, **options):
 
 
 def page_of(compared):
+    """The view of the tasks."""
     page = environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return page.get_template("results.html").render(compared=compared)
+    show = page.get_template("macros.html").module
+    values = {"show": show, "charts": {}, "named": lambda start: [], "workdir": HOSTILE}
+    return page.get_template("results.html").render(compared=compared, **values)
 
 
 def markdown_of(compared):
@@ -348,7 +351,7 @@ def test_the_list_of_experiments() -> None:
 TAGS = {
     "section", "h2", "h3", "h4", "p", "div", "table", "tr", "th", "td", "br", "small", "details", "summary",
 }  # fmt: skip
-TAGS |= {"ul", "li", "b", "code"}
+TAGS |= {"ul", "li", "b", "code", "bdi", "thead"}
 
 FULL = [
     *with_f1(0.95, 0.93, types=[HOSTILE], data=HOSTILE, weights=HOSTILE),
@@ -363,10 +366,10 @@ def test_the_page() -> None:
     rows, classes = rows_of(page)
     assert "<script>" not in page
     assert set(re.findall(r"<(\w+)", page)) <= TAGS
-    assert page.startswith('<section id="results">')
+    assert page.startswith('<section id="tasks" class="view">')
     assert page.rstrip().endswith("</section>")
     names = set().union(*(each for row in classes for each in row))
-    assert names <= {"wide", "number", "text", "note", "ours", "demo", "best", "problem"}
+    assert names <= {"wide", "number", "text", "note", "ours", "demo", "best", "problem", "folded", "view"}
     assert ["LUKE", "94.3"] in rows
     (at,) = (n for n, row in enumerate(rows) if row[-1] == "94.0 ± 1.4 (2 of 3 seeds)" and len(row) == 2)
     assert rows[at][0] == f"LUKE (ours){HOSTILE}; {HOSTILE}"
@@ -380,6 +383,9 @@ def test_the_page() -> None:
     (demo,) = (n for n, row in enumerate(rows) if row[0].strip() == marked and len(row) == 5)
     assert classes[demo] == [{"ours", "demo"}, set(), *[{"number"}] * 4]
     assert rows[demo][1:] == ["example data"] * 4
+    folded = re.findall(r"<summary><b>Table (\d)[^<]*</b>[^<]*<code>([^<]*)</code>", page)
+    assert [number for number, _ in folded] == ["1", "2", "4", "5"], "where ours has no figure"
+    assert "--set fine_tuning.data.extractive_qa=DIR" in folded[-1][1]
     for row, next_row in pairwise(rows):
         if "(ours)" in row[0]:
             assert next_row[0].startswith("difference") is any("." in text for text in row[1:])

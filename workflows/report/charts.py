@@ -1,0 +1,233 @@
+"""The report's charts: each a finding in words, a picture, and its numbers as a table."""
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from workflows.report.drawing import SHARE, Axis, Series, drawn_intervals, drawn_lines
+
+if TYPE_CHECKING:
+    import markupsafe
+
+POINTS = 2000  # of a line
+TABLE_ROWS = 24  # of a series in a chart's table
+PRETRAIN = "Pretrain"
+RUNS = {PRETRAIN: 0, "PretrainRoberta": 1}  # the colour of each
+# What is compared in the held-out figures, with the colour and the dashes of each: lines can lie on each other.
+COMPARED = {
+    "top_1": ("model", 0, (1, 0)),
+    "title_top_1": ("equal titles", 1, (8, 4)),
+    "commonest_top_1": ("commonest", 2, (5, 3)),
+    "most_frequent_top_1": ("most frequent", 3, (2, 2)),
+}
+METHODS = {"prior": 2, "contexts": 3, "local": 1, "global": 0}  # of linking: the colour of each
+Line = Mapping[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of the page: `title` is what it shows in words, `note` how to read it."""
+
+    title: str
+    svg: "markupsafe.Markup"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) -> dict[str, Chart]:
+    """All charts by name; what there are no data for is left out.
+
+    Args:
+        content: the report's content.
+        speeds: the throughput of each pretraining.
+    """
+    made: dict[str, Chart | None] = {}
+    if corpus := content["corpus"]:
+        made["rank-frequency"] = rank_frequency(corpus["entities"])
+    if training := content["training"]:
+        logs, held_out = (
+            {run: record[of] for run, record in training.items()} for of in ("log", "evaluations")
+        )
+        for what in ("word", "entity"):
+            made[f"{what}-loss"] = losses(logs, what)
+        made["held-out-words"] = held_out_words(held_out)
+        made["held-out-known-entity"] = known_entities(held_out.get(PRETRAIN, ()))
+    if linking := content["linking"]:
+        for number, each in enumerate(linking["sets"]):
+            made[f"methods-{number}"] = methods(each)
+            made[f"reliability-{number}"] = reliability(each)
+    made["throughput"] = throughput({run: speed["steps"] for run, speed in speeds.items()})
+    for task in dict.fromkeys(cell["task"] for cell in content["cells"]):
+        made[f"fine-tuning-{task}"] = fine_tuning([cell for cell in content["cells"] if cell["task"] == task])
+    return {name: chart for name, chart in made.items() if chart}
+
+
+def rank_frequency(entities: Mapping[str, Any]) -> Chart | None:
+    """Links of each entity by its rank, both on logarithmic axes."""
+    points = entities["rank_frequency"]
+    if not points:
+        return None
+    (_, most, first), linked = points[0], entities["entities"] - entities["never_linked"]
+    title = f"{first} has most links, {most:,}; half of all links go to {entities['half']:,} of {linked:,} entities"
+    note = "Links of each entity by its rank; both axes are logarithmic."
+    if len(points) < linked:
+        note += f" {len(points):,} entities are drawn, at equal distances."
+    series = Series("entities", [(rank, count) for rank, count, _ in points])
+    svg = drawn_lines([series], Axis("rank", scale="log"), Axis("links", scale="log"))
+    rows = [(f"{rank:,}", title, f"{count:,}") for rank, count, title in thinned(points)]
+    return Chart(title, svg, ("rank", "entity", "links"), tuple(rows), note)
+
+
+def losses(logs: Mapping[str, Iterable[Line]], what: str) -> Chart | None:
+    """The training loss of masked words or entities by step."""
+    series = list(by_step(logs, f"masked_{what}_loss"))
+    if not series:
+        return None
+    (start, first), (end, last) = series[0].points[0], series[0].points[-1]
+    things = "words" if what == "word" else "entities"
+    title = f"Masked {things}: the loss goes from {first:.2f} at step {start:,} to {last:.2f} at step {end:,}"
+    return chart(
+        title, series, "step", Axis("loss", ",.2~f"), "{:.3f}", "Means between two lines of the log."
+    )
+
+
+def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
+    """The share of masked words of held-out pages that are predicted right, by step."""
+    series = [each._replace(has_points=True) for each in by_step(runs, "masked_word_accuracy")]
+    if not series:
+        return None
+    title = f"{series[0].points[-1][1]:.1%} of the masked words on held-out pages are predicted right"
+    return chart(title, series, "step", Axis("right", SHARE, from_zero=True), "{:.1%}")
+
+
+def known_entities(evaluations: Sequence[Line]) -> Chart | None:
+    """The share of known held-out entities that the model and each baseline name right, by step."""
+    series = []
+    for name, (title, colour, dash) in COMPARED.items():
+        points = known_points((row["step"], row.get(f"known_entity_{name}")) for row in evaluations)
+        if points:
+            series.append(Series(title, points, colour, dash, has_points=True))
+    if not series:
+        return None
+    ends = [f"{each.name} {each.points[-1][1]:.1%}" for each in series[:2]]
+    title = f"Known entities named right: {', '.join(ends)}"
+    axis = Axis("right", SHARE, from_zero=True)
+    return chart(
+        title,
+        series,
+        "step",
+        axis,
+        "{:.1%}",
+        "On held-out pages; looks before the last may be at a part of them.",
+    )
+
+
+def throughput(steps: Mapping[str, Iterable[Line]]) -> Chart | None:
+    """Words a second by step."""
+    series = list(by_step(steps, "words_per_second"))
+    if not series:
+        return None
+    middles = [f"{statistics.median(y for _, y in each.points):,.0f} ({each.name})" for each in series]
+    title = f"Words a second, by the median: {', '.join(middles)}"
+    return chart(title, series, "step", Axis("words a second", ",.3~s", from_zero=True), "{:,.0f}")
+
+
+def fine_tuning(cells: Sequence[Line]) -> Chart | None:
+    """F1 on dev by epoch, a line for each finished cell of a task."""
+    variants: dict[str, int] = {}
+    series = []
+    for cell in cells:
+        points = known_points(
+            (row["epoch"], row["dev_f1"]) for row in cell.get("metrics", {}).get("epochs", ())
+        )
+        if points:
+            colour = variants.setdefault(cell["variant"], len(variants))
+            series.append(Series(f"{cell['variant']}, seed {cell['seed']}", points, colour, has_points=True))
+    if not series:
+        return None
+    best = max(series, key=lambda each: max(y for _, y in each.points))
+    task = cells[0]["task"].replace("_", " ")
+    title = f"{task}: F1 on dev is best with {best.name}, {max(y for _, y in best.points):.1%}"
+    return chart(title, series, "epoch", Axis("F1 on dev", SHARE, ends=(0, 1)), "{:.1%}")
+
+
+def methods(scored: Mapping[str, Any]) -> Chart | None:
+    """The accuracy of each method of linking on a set of documents, with its interval."""
+    rows = []
+    for method, scores in scored["methods"].items():
+        overall = scores["disambiguation"]["overall"]
+        if overall["mentions"]:
+            low, high = overall.get("accuracy_interval") or [overall["accuracy"]] * 2
+            found = {"name": method, "value": overall["accuracy"], "low": low, "high": high}
+            rows.append({**found, "colour": METHODS.get(method, 4)})
+    if not rows:
+        return None
+    best = max(rows, key=lambda row: row["value"])
+    title = f"{scored['name']}: {best['name']} is right for {best['value']:.1%} of the mentions"
+    note = "Bars are intervals of 95 % over documents."
+    table = tuple((row["name"], *(f"{row[name]:.1%}" for name in ("value", "low", "high"))) for row in rows)
+    return Chart(
+        title, drawn_intervals(rows, Axis("right", SHARE)), ("linked by", "right", "from", "to"), table, note
+    )
+
+
+def reliability(scored: Mapping[str, Any]) -> Chart | None:
+    """The accuracy of linked mentions by their probability, a line for each method.
+
+    A point's area is that of its share of the mentions. A set whose probabilities were not counted has no chart.
+    """
+    series, rows, errors = [], [], []
+    for method, scores in scored["methods"].items():
+        bins = [each for each in (scores.get("calibration") or {}).get("bins", ()) if each["mentions"]]
+        if bins:
+            total = sum(each["mentions"] for each in bins)
+            points = [(each["confidence"], each["accuracy"]) for each in bins]
+            sizes = [each["mentions"] / total for each in bins]
+            series.append(Series(method, points, METHODS.get(method, 4), (1, 0), sizes, has_points=True))
+            rows += [
+                (method, f"{x:.1%}", f"{y:.1%}", f"{each['mentions']:,}")
+                for (x, y), each in zip(points, bins, strict=True)
+            ]
+            errors.append((scores["calibration"]["expected_calibration_error"], method))
+    if not series:
+        return None
+    even = Series("as often as it says", [(0, 0), (1, 1)], 4, (2, 3))
+    error, method = min(errors)
+    title = f"{scored['name']}: the probabilities of {method} are off by {error:.3f} on average"
+    axis = Axis("right", SHARE, ends=(0, 1))
+    svg = drawn_lines([even, *series], axis._replace(title="probability"), axis)
+    note = "Mentions in ten groups by the probability of their page; a larger point stands for more."
+    return Chart(title, svg, ("linked by", "probability", "right", "mentions"), tuple(rows), note)
+
+
+def by_step(logs: Mapping[str, Iterable[Line]], name: str) -> Iterator[Series]:
+    """A figure of each run by step, where it has one."""
+    for run, log in logs.items():
+        if points := known_points((row["step"], row.get(name)) for row in log):
+            yield Series(run, points, RUNS.get(run, 0))
+
+
+def known_points(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
+    """The points that have a value, at most so many of them."""
+    known = [(x, y) for x, y in points if y is not None and math.isfinite(y)]
+    return known[:: math.ceil(len(known) / POINTS) or 1]
+
+
+def chart(title: str, series: Sequence[Series], x: str, y: Axis, form: str, note: str = "") -> Chart:
+    """A chart of lines, its table with a column for each of them."""
+    steps = thinned(sorted({at for each in series for at, _ in each.points}))
+    values = [dict(each.points) for each in series]
+    rows = [(f"{step:,}", *(form.format(of[step]) if step in of else "" for of in values)) for step in steps]
+    svg = drawn_lines(series, Axis(x), y)
+    return Chart(title, svg, (x, *(each.name for each in series)), tuple(rows), note)
+
+
+def thinned(values: Sequence[T]) -> list[T]:
+    """At most TABLE_ROWS values at equal distances, the first and the last among them."""
+    if len(values) <= TABLE_ROWS:
+        return list(values)
+    return [values[round(place * (len(values) - 1) / (TABLE_ROWS - 1))] for place in range(TABLE_ROWS)]

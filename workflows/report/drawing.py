@@ -1,0 +1,149 @@
+"""The drawing of charts: points and names as SVG, by Vega-Lite, in the colours of the page.
+
+A picture needs no script, so it is there in print, in a screenshot of the whole page and without a network. Names are
+data to Vega and escaped by it; a point tells its values where one points at it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import markupsafe
+
+WIDTH, HEIGHT = 460, 165  # pixels of the plot itself; the page scales it
+COLOURS = 6  # of the page's palette
+# Vega wants colours that it knows, and the page has its own for light and for dark.
+_INK, _QUIET, _RULE = "#b00000", "#b00001", "#b00002"
+_VARIABLES = {_INK: "--ink", _QUIET: "--quiet", _RULE: "--rule"}
+_VARIABLES |= {f"#a0000{number}": f"--plot-{number}" for number in range(COLOURS)}
+_COLOUR = re.compile(f'"({"|".join(_VARIABLES)})"')
+_POINT = re.compile(r'<(path|rect|line)([^<>]*?) aria-label="([^"]*)"([^<>]*)/>')
+_ROLE = re.compile(r' (?:role|aria-roledescription|aria-label|aria-hidden)="[^"]*"')
+_SVG = re.compile(r'<svg([^>]*?) width="[\d.]+" height="[\d.]+"')
+_AXIS: dict[str, Any] = {"domainColor": _RULE, "gridColor": _RULE, "tickColor": _RULE, "labelColor": _QUIET}
+_AXIS |= {"titleColor": _QUIET, "titleFontWeight": "normal", "titleFontSize": 12, "labelFontSize": 11}
+_CONFIG = {
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {**_AXIS, "titlePadding": 8, "labelLimit": 160},
+    "legend": {
+        "orient": "top",
+        "title": None,
+        "labelColor": _INK,
+        "labelFontSize": 12,
+        "labelLimit": 200,
+        "columnPadding": 26,
+    },
+}
+
+
+class Series(NamedTuple):
+    """Points of one name: (x, y), with their intervals and texts where they have them."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    colour: int = 0
+    dash: Sequence[int] = (1, 0)
+    sizes: Sequence[float] = ()  # shares of the largest point
+    has_points: bool = False
+
+
+class Axis(NamedTuple):
+    """An axis: its title, how its numbers are written (d3-format), and where it runs."""
+
+    title: str
+    format: str = ",d"
+    scale: Literal["linear", "log"] = "linear"
+    from_zero: bool = False
+    ends: tuple[float, float] | None = None
+
+    def spec(self) -> dict[str, Any]:
+        """The channel of Vega-Lite."""
+        scale: dict[str, Any] = {"type": self.scale, "zero": self.from_zero, "nice": self.ends is None}
+        if self.ends:
+            scale["domain"] = list(self.ends)
+        axis: dict[str, Any] = {"format": self.format, "tickCount": 5, "title": self.title}
+        if self.format == ",d":
+            axis["tickMinStep"] = 1
+        if self.scale == "log":
+            axis["values"] = [10**power for power in range(12)]
+        return {"type": "quantitative", "scale": scale, "axis": axis}
+
+
+SHARE = ".0%"  # a format
+
+
+def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Markup":
+    """A line through the points of each series, and their points where they are few or asked for."""
+    values = [
+        {"x": at, "y": value, "series": each.name, "size": size, "tip": f"{each.name}: {at:g}, {value:.4g}"}
+        | {"marked": each.has_points or len(each.points) < 2}
+        for each in series
+        for (at, value), size in zip(each.points, each.sizes or [0.1] * len(each.points), strict=True)
+    ]
+    names = [each.name for each in series]
+    colours = [f"#a0000{each.colour % COLOURS}" for each in series]
+    legend = {"symbolType": "stroke", "symbolStrokeWidth": 2} if len(names) > 1 else None
+    shades = {"domain": names, "range": colours}
+    dashes = {"domain": names, "range": [list(each.dash) for each in series]}
+    colour = {"field": "series", "type": "nominal", "scale": shades, "legend": legend, "sort": names}
+    dash = {"field": "series", "type": "nominal", "scale": dashes, "legend": legend, "sort": names}
+    size = {"field": "size", "type": "quantitative", "legend": None}
+    sizes = {"type": "linear", "domain": [0, 1], "range": [12, 260]}
+    return drawn(
+        {
+            "data": {"values": values},
+            "encoding": {"x": {"field": "x", **x.spec()}, "y": {"field": "y", **y.spec()}, "color": colour},
+            "layer": [
+                {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"strokeDash": dash}},
+                {
+                    "transform": [{"filter": "datum.marked"}],
+                    "mark": {"type": "point", "filled": True, "opacity": 1},
+                    "encoding": {"description": {"field": "tip"}, "size": {**size, "scale": sizes}},
+                },
+            ],
+        }
+    )
+
+
+def drawn_intervals(rows: Sequence[Mapping[str, Any]], x: Axis) -> "markupsafe.Markup":
+    """A point with its interval for each row: `name`, `value`, `low`, `high` and the number of its `colour`."""
+    values = [
+        {**row, "tip": f"{row['name']}: {row['value']:.1%}", "shade": str(row["colour"])} for row in rows
+    ]
+    shades = sorted({row["shade"] for row in values})
+    scale = {"domain": shades, "range": [f"#a0000{int(shade) % COLOURS}" for shade in shades]}
+    names = {"field": "name", "type": "nominal", "sort": None, "axis": {"title": None, "labelFontSize": 12}}
+    colour = {"field": "shade", "type": "nominal", "scale": scale, "legend": None}
+    mark = {"type": "point", "filled": True, "opacity": 1, "size": 90}
+    low = {"field": "low", **x.spec()}
+    return drawn(
+        {
+            "height": 34 * len(rows),
+            "data": {"values": values},
+            "encoding": {"y": names, "color": colour},
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
+                    "encoding": {"x": low, "x2": {"field": "high"}},
+                },
+                {
+                    "mark": mark,
+                    "encoding": {"x": {"field": "value", **x.spec()}, "description": {"field": "tip"}},
+                },
+            ],
+        }
+    )
+
+
+def drawn(spec: Mapping[str, Any]) -> "markupsafe.Markup":
+    """A chart of Vega-Lite as an element `svg` that is as wide as its place."""
+    import markupsafe
+    import vl_convert
+
+    whole = {"width": WIDTH, "height": HEIGHT, "background": None, "padding": 6, "config": _CONFIG, **spec}
+    text = vl_convert.vegalite_to_svg(whole)
+    text = _COLOUR.sub(lambda found: f'"var({_VARIABLES[found[1]]})"', text)
+    text = _ROLE.sub("", _POINT.sub(r"<\1\2\4><title>\3</title></\1>", text))
+    return markupsafe.Markup(_SVG.sub(r'<svg\1 aria-hidden="true"', text, count=1))

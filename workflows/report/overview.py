@@ -1,0 +1,201 @@
+"""The report's first screen as data: what was kept of the dump, four figures with their intervals, what to do next."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workflows.base.stage import Stage
+
+PARAGRAPH = 420  # characters of a linked text
+METHODS = ("local", "contexts", "prior")  # of linking: the first that there is stands for the linker
+NORMAL = 1.96  # standard deviations around a mean that hold 95 %
+Figures = Mapping[str, Any]
+
+
+# What was kept
+
+
+def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
+    """What each step from the dump to the sequences kept.
+
+    Returns:
+        For pages, links and sequences the `unit` and the `steps`: `name`, `count`, and what was `lost` on the way to
+        it, by reason. Without sequences the links end at the vocabulary.
+    """
+    made = {name: stages[name].manifest() for name in STEPS if name in stages}
+    if "BuildEntityVocab" not in made:
+        return []
+    pages, links, vocab = (made[name] for name in ("ExtractPages", "ResolveLinks", "BuildEntityVocab"))
+    lost_pages = {"redirects": pages.rows["redirects"], "rejected": pages.rows["rejected"]}
+    lost_pages |= dropped(pages.drops, "pages")
+    in_text, in_vocab = dropped(pages.drops, "links"), vocab.facts["links_in_vocab"]
+    found, kept = pages.rows["links"], links.rows["links"]
+    steps = [
+        step("links in the wikitext", found + sum(in_text.values())),
+        step("in running text", found, in_text),
+        step("end at a title", kept, dropped(links.drops, "links")),
+        step("of the vocabulary", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}),
+    ]
+    read = pages.facts.get("pages_read", pages.rows["pages"] + sum(lost_pages.values()))
+    groups = [
+        {
+            "unit": "pages",
+            "steps": [step("pages in the dump", read), step("articles", pages.rows["pages"], lost_pages)],
+        },
+        {"unit": "links", "steps": steps},
+    ]
+    if sequences := made.get("BuildSequences"):
+        facts, drops = sequences.facts, sequences.drops
+        known = facts["annotations"] - facts["unknown_entities"]
+        steps.append(
+            step("in sequences", known, {"in sentences or sequences that are left out": in_vocab - known})
+        )
+        without = dropped(drops, "sequences")
+        packed = facts["sequences"] + sum(without.values())
+        both = [step("sequences packed", packed), step("with a link", facts["sequences"], without)]
+        groups.append({"unit": "sequences", "steps": both})
+    return groups
+
+
+STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
+
+
+def step(name: str, count: int, lost: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """A step of the funnel; of what was lost the largest first."""
+    known = {reason: number for reason, number in (lost or {}).items() if number}
+    return {
+        "name": name,
+        "count": count,
+        "lost": dict(sorted(known.items(), key=lambda each: (-each[1], each[0]))),
+    }
+
+
+def dropped(drops: Mapping[str, int], unit: str) -> dict[str, int]:
+    """The drops of a unit, such as links, by their reason alone."""
+    return {
+        name.removeprefix(f"{unit}:").replace("_", " "): count
+        for name, count in drops.items()
+        if name.startswith(f"{unit}:")
+    }
+
+
+# What it is worth
+
+
+def headline(content: Figures, speeds: Figures) -> list[dict[str, Any]]:
+    """The figures that come first: `title`, `value`, its interval (`low` and `high`), the `unit`, and a `sentence`."""
+    return [*_known_entities(content["training"] or {}), *_linking(content["linking"] or {}), *_speed(speeds)]
+
+
+def _known_entities(training: Figures) -> Iterator[dict[str, Any]]:
+    group = training.get("Pretrain", {}).get("held_out", {}).get("known_entity", {})
+    if not group.get("count"):
+        return
+    low, high = wilson(group["top_1"], group["count"])
+    others = {"title_top_1": "equal titles", "commonest_top_1": "the commonest targets"}
+    beside = [f"{name} name {group[key]:.1%}" for key, name in others.items() if key in group]
+    yield {
+        "title": "known entities named right",
+        "unit": "share",
+        "value": group["top_1"],
+        "low": low,
+        "high": high,
+        "sentence": f"Of {group['count']:,} masked ones on held-out pages; {', '.join(beside)}.",
+    }
+
+
+def _linking(linking: Figures) -> Iterator[dict[str, Any]]:
+    scored = next(iter(linking.get("sets", ())), None)
+    method = next((name for name in METHODS if scored and name in scored["methods"]), None)
+    if scored is None or method is None:
+        return
+    scores = scored["methods"][method]
+    overall, calibration = scores["disambiguation"]["overall"], scores.get("calibration") or {}
+    if overall["mentions"]:
+        yield {
+            "title": "mentions linked right",
+            "unit": "share",
+            "value": overall["accuracy"],
+            **_ends(overall.get("accuracy_interval")),
+            "sentence": f"Of {overall['mentions']:,} in {scored['name']}; the prior alone {overall['prior']:.1%}.",
+        }
+    if calibration.get("mentions"):
+        yield {
+            "title": "calibration error",
+            "unit": "number",
+            "value": calibration["expected_calibration_error"],
+            **_ends(calibration.get("expected_calibration_error_interval")),
+            "sentence": "The mean distance of a link's probability from how often it is right; 0 is best.",
+        }
+
+
+def _speed(speeds: Figures) -> Iterator[dict[str, Any]]:
+    speed = speeds.get("Pretrain") or {}
+    rates = sorted(row["words_per_second"] for row in speed.get("steps", ()))
+    if not rates:
+        return
+    last = len(rates) - 1
+    yield {
+        "title": "words a second in pretraining",
+        "unit": "words",
+        "value": statistics.median(rates),
+        "low": rates[round(0.05 * last)],
+        "high": rates[round(0.95 * last)],
+        "sentence": f"On {speed['starts'][-1]['device']}; nine of ten lines of the log lie between.",
+    }
+
+
+def _ends(interval: Sequence[float] | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {"low": low, "high": high}
+
+
+def amount(value: float, unit: str) -> str:
+    """A figure of the first screen as text."""
+    return {"share": "{:.1%}", "number": "{:.3f}"}.get(unit, "{:,.0f}").format(value)
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The interval of 95 % around a share of so many (Wilson, 1927)."""
+    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
+    half = (
+        NORMAL * math.sqrt(share * (1 - share) / count + (NORMAL / count / 2) ** 2) / (1 + NORMAL**2 / count)
+    )
+    return middle - half, middle + half
+
+
+# What it says
+
+
+def paragraph(linked: Figures | None) -> dict[str, Any] | None:
+    """The beginning of the first linked text, cut after a mention or a word; None where there is none."""
+    if not linked or not linked["documents"]:
+        return None
+    document = linked["documents"][0]
+    parts: list[Any] = []
+    room = PARAGRAPH
+    for part in document["text"]:
+        text = part if isinstance(part, str) else part[0]
+        if len(text) >= room:
+            if isinstance(part, str):
+                parts.append(text[:room].rpartition(" ")[0] + " …")
+            break
+        room -= len(text)
+        parts.append(part)
+    return {"id": document["id"], "set": document["set"], "text": parts, "mentions": document["mentions"]}
+
+
+def commands(found: Mapping[str, Stage], workdir: str, preset: str) -> list[tuple[str, str]]:
+    """What to run next, each with what it gives; the work directory is named from the folder that it lies in."""
+    if "Pretrain" not in found:
+        return [(f"luke look {workdir}", "shows the stages, and what each of them kept")]
+    tagger = f"luke run FineTune --workdir {workdir} --task ner --data DIR"
+    rows = [
+        (f"luke serve --workdir {workdir}", "shows a page where you type a text and see its links"),
+        (tagger, "makes a tagger from this model and your own train, dev and test files"),
+    ]
+    if preset in ("tiny", "demo"):
+        larger = "luke run RunAll --workdir hour --run examples/runs/hour.toml --dump DUMP"
+        return [*rows, (larger, "pretrains for an hour of one core on a larger dump")]
+    return [*rows, (f"luke look {workdir} --page TITLE", "shows a page, its links and what was cut from it")]
