@@ -2,6 +2,7 @@
 
 luke run STAGE [flags]    run a stage and all that it needs: luigi --module workflows STAGE [flags]
 luke look WORKDIR         the stages of a work directory, or an artefact as text: python -m pipeline.look
+luke watch WORKDIR        how far the run in a work directory is, until it ends: python -m workflows.planning.watch
 luke link, luke serve     link texts: python -m tasks.linking link, serve
 luke predict              ask a fine-tuned model: python -m tasks.predict
 luke score                compare answers with gold ones: python -m tasks.score
@@ -18,6 +19,7 @@ from workflows.run.kinds import similar
 # The module of a command, and the words that come before the user's.
 COMMANDS = {
     "look": ("pipeline.look",),
+    "watch": ("workflows.planning.watch",),
     "link": ("tasks.linking.__main__", "link"),
     "serve": ("tasks.linking.__main__", "serve"),
     "predict": ("tasks.predict",),
