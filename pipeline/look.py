@@ -30,7 +30,7 @@ _MAX_DOTS = 2  # in a name
 # What comes from a dump must not steer the terminal: its controls, ends of lines, and the direction of writing.
 _CONTROLS = [*range(9), *range(11, 32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]
 _CONTROLS += range(0x2066, 0x206A)
-_UNPRINTABLE = {number: ascii(chr(number))[1:-1] for number in _CONTROLS}
+UNPRINTABLE = {number: ascii(chr(number))[1:-1] for number in _CONTROLS}
 
 
 def describe_manifest(folder: str, manifest: storage.Manifest) -> Iterator[str]:
@@ -323,9 +323,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print("\n" * (number > 0) + f"== {path}")
             try:
                 for line in describe(path, options):
-                    print(line.translate(_UNPRINTABLE))
+                    print(line.translate(UNPRINTABLE))
             except (ValueError, pa.ArrowException) as error:
-                print(f"error: {error}".translate(_UNPRINTABLE), file=sys.stderr)
+                print(f"error: {error}".translate(UNPRINTABLE), file=sys.stderr)
                 failed = True
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

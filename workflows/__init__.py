@@ -5,7 +5,7 @@ stages    each stage: its inputs, the parameters that change its bytes, and its 
 base      the parts of every stage
 engines   Beam, Spark, devices, processes
 report    the report's pages
-planning  the time and the space of a run
+planning  the time and the space of a run, and how far it is
 luke      the console script
 """
 

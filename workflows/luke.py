@@ -2,6 +2,7 @@
 
 luke run STAGE [flags]    run a stage and all that it needs: luigi --module workflows STAGE [flags]
 luke look WORKDIR         the stages of a work directory, or an artefact as text: python -m pipeline.look
+luke watch WORKDIR        how far the run in a work directory is, until it ends: python -m workflows.planning.watch
 luke report WORKDIR ...   where a report lies; of several work directories their figures side by side
 luke link, luke serve     link texts: python -m tasks.linking link, serve
 luke predict              ask a fine-tuned model: python -m tasks.predict
@@ -19,6 +20,7 @@ from workflows.run.kinds import similar
 # The module of a command, and the words that come before the user's.
 COMMANDS = {
     "look": ("pipeline.look",),
+    "watch": ("workflows.planning.watch",),
     "report": ("workflows.report.several",),
     "link": ("tasks.linking.__main__", "link"),
     "serve": ("tasks.linking.__main__", "serve"),

@@ -31,13 +31,13 @@ def to_make(step: Step) -> str:
 
 def _rows(step: Step) -> list[Row]:
     newest = storage.finished_stages(step.workdir)
-    stages = [
-        part
-        for stage in (*step.upstream(), step)
-        if isinstance(stage, Stage)
-        for part in (*stage.parts(), stage)
-    ]
-    return [_row(stage, newest.get(stage.title, "")) for stage in stages]
+    return [_row(stage, newest.get(stage.title, "")) for stage in stages_of(step)]
+
+
+def stages_of(step: Step) -> list[Stage]:
+    """The stages that a step needs, with their parts, each behind those that it requires; itself, if it is one."""
+    stages = (stage for stage in (*step.upstream(), step) if isinstance(stage, Stage))
+    return [part for stage in stages for part in (*stage.parts(), stage)]
 
 
 def _row(stage: Stage, newest: str) -> Row:

@@ -48,6 +48,32 @@ def test_with_a_scheduler_a_run_waits(
     assert events == ["this", "other"]
 
 
+def test_who_looks_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, looks = str(tmp_path / "pages-1"), threading.Event()
+    assert locks.maker(folder) == (0, False)
+    begun = time.time()
+
+    def look() -> None:
+        while not looks.is_set():
+            locks.maker(folder)
+
+    other = threading.Thread(target=look)
+    other.start()
+    try:
+        for _ in range(300):  # none of which is refused
+            with locks.hold(folder):
+                since, is_held = locks.maker(folder)
+                assert is_held
+                assert begun - 1 <= since <= time.time() + 1
+    finally:
+        looks.set()
+        other.join()
+    with locks.hold(folder, reads=True):
+        assert not locks.maker(folder)[1]
+    monkeypatch.setattr(fcntl, "flock", None)
+    assert locks.maker(folder) == (since, False)
+
+
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object) -> None:
