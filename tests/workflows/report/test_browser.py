@@ -14,6 +14,7 @@ import pytest
 from tests.support import DATA, linked
 from tests.support import report as report_for_tests
 from tests.support.browser import CHROMIUM, NO_CHROMIUM, launched
+from tests.support.compared import cell
 from tests.support.stages import run_in_process, run_of
 from workflows import Report
 from workflows.report.linking import shown_document
@@ -252,3 +253,55 @@ def test_a_reader_without_eyes_finds_the_way(page: Any) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+LONG = "x" * 300
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """What a report may lack, and what it may have too much of."""
+    whole = report_for_tests.content()
+    (corpus, cells) = whole["corpus"], whole["cells"]
+    seeds, failed = range(10), {"state": "failed", "reason": LONG, "metrics": {}}
+    many = [
+        cell(task, variant, seed)
+        for task in ("ner", "extractive_qa")
+        for variant in ("luke", "roberta")
+        for seed in seeds
+    ]
+    long = {**corpus, "dump_parts": [{"name": LONG, "bytes": 1, "sha256": LONG}]}
+    long["entities"] = {
+        **corpus["entities"],
+        "top": [{"title": LONG, "link_count": 3}],
+        "rank_frequency": [[1, 3, LONG]],
+    }
+    return {
+        "no model": {**whole, "training": None, "linking": None, "answers": [], "cells": []},
+        "no corpus": {**whole, "corpus": None, "funnel": [], "training": None, "linking": None, "answers": []},
+        "no linking": {**whole, "linking": None},
+        "failed cells": {**whole, "cells": [each | failed for each in cells]},
+        "40 experiments": {**whole, "cells": many},
+        "long names": {**whole, "corpus": long, "setting": {**whole["setting"], "dump": [LONG], "base_model": LONG}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", variants())
+def test_no_frame_is_empty_and_nothing_overflows(browser: Any, tmp_path: Path, name: str) -> None:
+    content = variants()[name]
+    commands = [(f"luke look {LONG}", "the stages")]
+    page = render_page(content, compare(content["cells"]), commands=commands, settings={LONG: LONG})
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    for width in (1280, 390):
+        opened = Opened(browser, tmp_path, "light", width)
+        frames = opened.page.locator("figure, article:not(#linked-text), .cards").all()
+        assert all(each.evaluate("(each) => each.textContent.trim() !== ''") for each in frames)
+        for view in opened.views():
+            opened.page.evaluate(
+                "() => document.querySelectorAll('details').forEach((each) => (each.open = true))"
+            )
+            assert opened.page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth"), (
+                view,
+                width,
+            )
+        assert opened.problems == []
+        opened.page.context.close()
