@@ -9,6 +9,7 @@ from workflows.base.stage import Stage
 
 PARAGRAPH = 420  # characters of a linked text
 METHODS = ("local", "contexts", "prior")  # of linking: the first that there is stands for the linker
+STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
 NORMAL = 1.96  # standard deviations around a mean that hold 95 %
 Figures = Mapping[str, Any]
 
@@ -58,12 +59,9 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
     return groups
 
 
-STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
-
-
 def step(name: str, count: int, lost: Mapping[str, int] | None = None) -> dict[str, Any]:
     """A step of the funnel; of what was lost the largest first."""
-    known = {reason: number for reason, number in (lost or {}).items() if number}
+    known = {reason: number for reason, number in (lost or {}).items() if number > 0}
     return {
         "name": name,
         "count": count,
