@@ -5,7 +5,6 @@ A text's words count by the logarithm of how often they stand there, and the mor
 order, with the words by their numbers, which are their rows in `words.arrow`.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out
-from pipeline.lookup.names import tokens
+from pipeline.lookup.names import words_of as written_words
 from pipeline.lookup.title_vectors import TitleVectors, coherence
 from pipeline.storage.tries import TextMap, batches_of, write_numbered
 
@@ -27,7 +26,7 @@ CONTEXTS, TITLE_NUMBERS = "contexts.arrow", "contexts.tries"
 _ROWS_PER_BATCH = 1 << 14
 _TEXTS_AT_HAND = 1 << 16
 _REMEMBERED_CHARACTERS = 64  # of a word: the words of texts are users' own
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_LOW_BITS = (1 << 14) - 1
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,10 +38,10 @@ WordVector = tuple[NDArray[np.int32], Floats]
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, without their case: of its `tokens` those that begin with a letter or a digit."""
+    """The words of a text, without their case: those that begin with a letter or a digit."""
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    return [word.casefold() for match in tokens(text) if (word := match.group())[0].isalnum()]
+        return written_words(text.lower())
+    return [word.casefold() for word in written_words(text)]
 
 
 def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
@@ -111,7 +110,7 @@ class ContextTable:
         self._row = lru_cache(_TEXTS_AT_HAND)(self._rows.get)
         batches = storage.open_arrow(storage.join(folder, CONTEXTS)).to_batches()
         lists = [batch.column(0) for batch in batches]
-        self._offsets = [each.offsets.to_numpy() for each in lists]
+        self._offsets = [storage.cells(each.offsets) for each in lists]
         self._numbers = [each.values.to_numpy() for each in lists]
         self._weights = [batch.column(1).values.to_numpy() for batch in batches]
         self._bounds = _bounds(batches)
@@ -157,14 +156,19 @@ class ContextTable:
         batches = np.searchsorted(self._bounds, rows, side="right") - 1
         spans = []
         for batch, row in zip(batches.tolist(), (rows - self._bounds[batches]).tolist(), strict=True):
-            start, end = self._offsets[batch][row : row + 2].tolist()
+            start, end = self._offsets[batch](row), self._offsets[batch](row + 1)
             spans.append((self._numbers[batch][start:end], self._weights[batch][start:end]))
         theirs, their_weights = (np.concatenate(each) for each in zip(*spans, strict=True))
         owners = np.repeat(np.arange(len(rows)), [len(each) for each, _ in spans])
-        places = np.minimum(np.searchsorted(numbers, theirs), len(numbers) - 1)
-        is_shared = numbers[places] == theirs
-        products = their_weights[is_shared] * weights[places[is_shared]]
-        return np.bincount(owners[is_shared], products, len(rows)).astype(np.float64, copy=False)
+        # Most of theirs differ from all of the text's words in the low bits, and need no search.
+        has_bits = np.zeros(_LOW_BITS + 1, np.bool_)
+        has_bits[numbers & _LOW_BITS] = True
+        shared = np.flatnonzero(has_bits[theirs & _LOW_BITS])
+        places = np.minimum(numbers.searchsorted(theirs[shared]), len(numbers) - 1)
+        is_shared = numbers[places] == theirs[shared]
+        shared, places = shared[is_shared], places[is_shared]
+        products = their_weights[shared] * weights[places]
+        return np.bincount(owners[shared], products, len(rows)).astype(np.float64, copy=False)
 
     def vector(self, text: str) -> WordVector:
         """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""

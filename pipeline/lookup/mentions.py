@@ -7,8 +7,8 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +30,7 @@ _ROWS_PER_BATCH = 4096
 # The finished table
 
 
-@dataclass(frozen=True)
-class MentionTarget:
+class MentionTarget(NamedTuple):
     """A target of a mention's links: the page's title, its id where it is in the vocabulary, and how many links."""
 
     entity_id: int | None
@@ -70,12 +69,8 @@ class MentionTable:
         if self._conversion:
             self.longest *= 2  # letters of one script can be two of another
             self._converted = TextMap(storage.join(folder, CONVERTED))
-        # The values of a row one by one are there sooner than the row of a table.
-        batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
-        self._columns = [
-            (*batch.columns[1:4], batch.column(4).offsets, *batch.column(4).values.flatten())
-            for batch in batches
-        ]
+        batches = self._batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
+        self._cells = cache(lambda batch: [*map(storage.cells, _columns(batches[batch]))])
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -108,9 +103,7 @@ class MentionTable:
         if number is None:
             return None
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        total_links, occurrences, link_probability = (
-            column[row].as_py() for column in self._columns[batch][:3]
-        )
+        total_links, occurrences, link_probability = (read(row) for read in self._cells(batch)[:3])
         return MentionEntry(name, total_links, occurrences, link_probability, tuple(self.candidates(number)))
 
     def names(self) -> Iterator[str]:
@@ -133,25 +126,21 @@ class MentionTable:
     def total_links(self, number: int) -> int:
         """Return how many links the name has whose row has this number."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        total: int = self._columns[batch][0][row].as_py()
-        return total
+        return int(self._cells(batch)[0](row))
 
     def candidates(self, number: int, most: int | None = None) -> Iterator[MentionTarget]:
         """The candidates of the name whose row has this number, the `most` common ones where that is given."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        total_links, _, _, offsets, entity_ids, titles, link_counts = self._columns[batch]
-        total = total_links[row].as_py()
-        first, end = offsets[row].as_py(), offsets[row + 1].as_py()
-        for place in range(first, end if most is None else min(end, first + most)):
-            entity_id, title, link_count = (
-                column[place].as_py() for column in (entity_ids, titles, link_counts)
-            )
+        total_links, _, _, offsets, *columns = self._cells(batch)
+        total, first, end = total_links(row), offsets(row), offsets(row + 1)
+        places = range(first, end if most is None else min(end, first + most))
+        for entity_id, title, link_count in zip(*(map(read, places) for read in columns), strict=True):
             yield MentionTarget(entity_id, title, link_count, link_count / total)
 
     def links_to(self, titles: Collection[str]) -> Counter[str]:
         """Return the number of links to each of these titles, of all names together; the whole table is read once."""
         wanted, found = pa.array(sorted(titles), pa.string()), Counter[str]()
-        for *_, ends, counts in self._columns:
+        for *_, ends, counts in map(_columns, self._batches):
             is_wanted = pc.is_in(ends, value_set=wanted)
             pairs = (column.filter(is_wanted).to_pylist() for column in (ends, counts))
             for title, count in zip(*pairs, strict=True):
@@ -178,6 +167,12 @@ class MentionTable:
             mention = self.get(name)
             assert mention is not None
             yield places[start], places[end], mention
+
+
+def _columns(batch: pa.RecordBatch) -> list[pa.Array]:
+    """The columns behind the name, with those of all candidates, and before these where those of each name begin."""
+    candidates = batch.column(4)
+    return [*batch.columns[1:4], candidates.offsets, *candidates.values.flatten()]
 
 
 def write_lookup(folder: str, tables: Sequence[str], language: str) -> list[storage.FileEntry]:

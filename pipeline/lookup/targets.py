@@ -7,7 +7,7 @@ has the hashes of the words and initials of titles, and the row of a title with 
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import alias_rows
-from pipeline.lookup.names import alike, fold, initials_of, words_of, write_alike
+from pipeline.lookup.names import alike, fold, folded_words, initials_of, write_alike
 from pipeline.storage.tries import TextMap, batches_of, write_numbered, write_numbers
 
 TABLE = "targets"
@@ -50,9 +50,8 @@ class Targets:
         """
         self._folder, self._language = folder, language
         self._numbers = TextMap(storage.join(folder, NUMBERS))
-        batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
-        self._columns = [batch.columns for batch in batches]
-        self._qids = [batch.column("qid") for batch in batches]
+        batches = self._batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
+        self._cells = cache(lambda batch: [*map(storage.cells, batches[batch].columns)])
 
     def get(self, title: str) -> Target | None:
         """The target of a title or redirect, also where its first letter is written small; None for no such title."""
@@ -64,7 +63,7 @@ class Targets:
     @cached_property
     def has_qids(self) -> bool:
         """Return whether the QID of any target is known."""
-        return any(qids.null_count < len(qids) for qids in self._qids)
+        return any(batch.column("qid").null_count < len(batch) for batch in self._batches)
 
     def of_qid(self, qid: str) -> Target | None:
         """The target with a QID, such as "Q42"; None for no such target. The first time, all QIDs are read."""
@@ -77,7 +76,8 @@ class Targets:
     def _by_qid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All QIDs as numbers, ascending, and the row of each: 16 bytes of memory for a page."""
         numbers, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for number, qids in enumerate(self._qids):
+        for number, batch in enumerate(self._batches):
+            qids = batch.column("qid")
             is_known = qids.is_valid()
             found = pc.utf8_slice_codeunits(qids.filter(is_known), 1)
             numbers.append(pc.cast(found, pa.int64()).to_numpy())
@@ -103,7 +103,7 @@ class Targets:
         """The rows of titles with a word or initials, and maybe some with another of the same hash."""
         hashes, rows = self._words
         wanted = np.uint32(_hash(word))  # of the same type, or all hashes would be copied
-        return rows[np.searchsorted(hashes, wanted) : np.searchsorted(hashes, wanted, "right")]
+        return rows[hashes.searchsorted(wanted) : hashes.searchsorted(wanted, "right")]
 
     def with_words(self, words: Sequence[str]) -> Iterator[Target]:
         """The targets whose titles have all of these words in any case, the commonest entities first.
@@ -114,9 +114,9 @@ class Targets:
         rarest, *others = sorted(filter(len, map(self._rows_with, wanted)), key=len) or [_NO_ROWS]
         rows = rarest.tolist()
         for each in others:
-            with_it = {*each.tolist()}
+            with_it = {*rows}.intersection(each.tolist())
             rows = [row for row in rows if row in with_it]
-        return self._titled(rows, lambda title: wanted <= {fold(word) for word in words_of(title)})
+        return self._titled(rows, lambda title: wanted <= folded_words(title))
 
     def with_initials(self, initials: str) -> Iterator[Target]:
         """The targets whose titles have these initials (`initials_of`), the commonest entities first."""
@@ -130,15 +130,16 @@ class Targets:
     def entities(self) -> list[tuple[int, str]]:
         """The ids and titles of the vocabulary's entities, by id; the whole table is read once."""
         found = list[tuple[int, str]]()
-        for titles, _, ids, *_ in self._columns:
-            is_entity = ids.is_valid()
-            found += zip(*(column.filter(is_entity).to_pylist() for column in (ids, titles)), strict=True)
+        for batch in self._batches:
+            known = batch.select(["entity_id", "title"]).filter(batch.column("entity_id").is_valid())
+            found += zip(*map(pa.Array.to_pylist, known.columns), strict=True)
         return sorted(found)
 
     def _row(self, number: int) -> Target:
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        title, page_id, *rest = (column[row].as_py() for column in self._columns[batch])
-        return Target(title, None if page_id < 0 else page_id, *rest)
+        titles, page_ids, entity_ids, qids = self._cells(batch)
+        page_id = page_ids(row)
+        return Target(titles(row), None if page_id < 0 else page_id, entity_ids(row), qids(row))
 
 
 def write_targets(
@@ -176,8 +177,7 @@ def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: s
     """
     hashes, rows, ranks = array("I"), array("I"), array("I")
     for row, (title, entity_id) in enumerate(titles):
-        words = set(map(fold, words_of(title)))
-        words |= {_INITIALS + each for each in initials_of(title, language)}
+        words = folded_words(title) | {_INITIALS + each for each in initials_of(title, language)}
         hashes.extend(map(_hash, words))
         rows.extend([row] * len(words))
         ranks.append(_LAST if entity_id is None else entity_id)

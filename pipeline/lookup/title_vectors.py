@@ -34,9 +34,9 @@ class TitleVectors:
         """(rows, size): the vectors of these rows; of a row below 0 it is 0."""
         found = np.zeros((len(rows), schemas.VECTOR_SIZE))
         batches = np.searchsorted(self._bounds, rows, side="right") - 1
-        for batch in np.unique(batches[rows >= 0]).tolist():
-            is_here = batches == batch
-            found[is_here] = self._vectors[batch][rows[is_here] - self._bounds[batch]]
+        places = (rows - self._bounds[batches]).tolist()
+        for number in np.flatnonzero(rows >= 0).tolist():
+            found[number] = self._vectors[batches[number]][places[number]]
         return found
 
 
@@ -55,7 +55,7 @@ def coherence(
         return [np.zeros(0) for _ in titles]
     rows, of_name = np.concatenate(titles), np.repeat(names, sizes)
     first = np.unique(names, return_index=True)[1]
-    is_first = np.isin(np.repeat(np.arange(len(names)), sizes), first)
+    is_first = np.repeat(np.bincount(first, minlength=len(names)) > 0, sizes)
     sums = np.zeros((int(names.max()) + 1, vectors.shape[1]))
     np.add.at(sums, of_name[is_first], np.concatenate(weights)[is_first, None] * vectors[rows[is_first]])
     total = sums.sum(axis=0)

@@ -11,7 +11,7 @@ locks      one run makes a folder, or many read it
 tries      sets and maps of texts in one memory-mapped file
 """
 
-from pipeline.storage.arrow import arrow_writer, open_arrow
+from pipeline.storage.arrow import arrow_writer, cells, open_arrow
 from pipeline.storage.blocks import (
     BLOCKS,
     KEY,

@@ -233,21 +233,22 @@ class CandidateFinder:
         """The candidates by each way to guess, the surest first; of names inside of it only where it is none itself."""
         of = self.of if without is NO_LINKS else partial(self._of, without=without)
         words = words_of(text)
-        ways = [(TITLE, self._title(text, without)[0]), (LETTERS, self._letters(text, without)[0])]
+        looks = ((TITLE, self._title), (LETTERS, self._letters)) if is_named else ()
+        ways = [(step, look(text, without)[0]) for step, look in looks]  # nothing, where it has no name
         ways += ((FORM, of(form).items) for form in forms(text, self.language))
         ways.append((INITIALS, _ranked(self.targets.with_initials(acronym_of(words)), without)))
         if not is_named:
             inside = longest_names(
                 self.table.as_named(text)[0],
                 self.table,
-                lambda name: len(name) > 2 and self._exact(name, without)[0],
+                lambda name: len(name) > 2 and (without is NO_LINKS or self._exact(name, without)[0]),
             )
             ways += ((PART, of(name).items[:_MOST_OF_PART]) for *_, name in inside)
         return [*ways, (WORDS, _ranked(self.targets.with_words(words), without))]
 
     def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:
         """The links of all these names together, by the numbers of their rows; a title counts as a link."""
-        links, known = Counter[str](), dict[str, Candidate]()
+        links, known = defaultdict[str, int](int), dict[str, Candidate]()
         for number in names:
             own = without.of_names.get(number, {})
             for each in self.table.candidates(number):
@@ -257,8 +258,9 @@ class CandidateFinder:
             if target.title not in without.alone:
                 links[target.title] += 1
                 known[target.title] = Candidate(target.title, target.entity_id, 0.0)
-        links, total = +links, links.total()
-        return commonest({title: count / total for title, count in links.items()}, known, self.most), total
+        total = sum(links.values())
+        priors = {title: count / total for title, count in links.items() if count}
+        return commonest(priors, known, self.most), total
 
 
 def _ranked(targets: Iterable[Target], without: OwnLinks) -> tuple[Candidate, ...]:

@@ -59,7 +59,7 @@ class Candidates(NamedTuple):
     @property
     def open_share(self) -> float | None:
         """The share that absolute discounting leaves open: c / n of n links to c pages; None of guesses alone."""
-        own = int((~self.guesses()).sum())
+        own = sum(not each.guess for each in self.items)
         return own / max(own, self.links) if own else None
 
 
@@ -67,7 +67,7 @@ def commonest(
     priors: Mapping[str, float], known: Mapping[str, Candidate], most: int
 ) -> tuple[Candidate, ...]:
     """The candidates of the highest priors, ties by title; `known` has what else there is of each."""
-    ranked = sorted(priors, key=lambda title: (-priors[title], title))
+    ranked = sorted(sorted(priors), key=priors.__getitem__, reverse=True)
     found = ((known[title], priors[title]) for title in ranked[:most])
     return tuple(Candidate(each.title, each.entity_id, prior, each.guess) for each, prior in found)
 
@@ -147,7 +147,8 @@ def with_guesses(own: Candidates, ways: Iterable[tuple[str, Sequence[Candidate]]
         scale = share * 0.5**number / (whole * sum(each.prior for each in items))
         for each in items:
             priors[each.title] += scale * each.prior
-            known.setdefault(each.title, each._replace(guess=step))
+            if each.title not in known:
+                known[each.title] = Candidate(each.title, each.entity_id, each.prior, step)
     return Candidates(own.step if own.items else found[0][0], commonest(priors, known, most), own.links)
 
 

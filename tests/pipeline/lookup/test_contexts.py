@@ -28,8 +28,9 @@ def pages() -> Pages:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small enough for the tables to have several."""
+    """Small enough for the tables to have several; and words that differ have the same low bits."""
     monkeypatch.setattr(contexts, "_ROWS_PER_BATCH", 7)
+    monkeypatch.setattr(contexts, "_LOW_BITS", 7)
 
 
 def texts_of(pages: Pages) -> list[str]:

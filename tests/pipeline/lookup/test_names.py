@@ -11,10 +11,12 @@ from pipeline.lookup.names import (
     alike,
     compose_in_place,
     fold,
+    folded_words,
     letters_of,
     longest_names,
     normalize_mention,
     tokens,
+    words_of,
     write_alike,
 )
 from pipeline.storage.tries import TextMap
@@ -107,6 +109,13 @@ def test_names_are_found_between_letters_of_scripts_without_blanks(name: str, te
 )
 def test_mention_of_an_anchor_in_the_papers_profile(anchor: str, mention: str) -> None:
     assert normalize_mention(anchor) == mention
+
+
+@given(st.text() | TEXTS)
+def test_words_are_the_tokens_that_begin_with_a_letter_or_a_digit(text: str) -> None:
+    words = [match.group() for match in tokens(text) if match.group()[0].isalnum()]
+    assert words_of(text) == words
+    assert folded_words(text) == {fold(word) for word in words}
 
 
 def test_fold() -> None:

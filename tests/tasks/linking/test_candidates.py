@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline.lookup.mentions import MentionTable
-from tasks.linking.candidates import CandidateFinder
+from tasks.linking.candidates import NO_LINKS, CandidateFinder
 from tasks.linking.documents.document import Document, Mention
 from tasks.linking.guesses import DOCUMENT, EXACT, LETTERS, NONE, TITLE, Candidates
 from tests.support import DATA
@@ -88,6 +88,8 @@ def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: i
         assert [each.prior for each in found.items] == pytest.approx([each[2] for each in expected])
         assert found.links == links_by_force(table, text, step)
         steps[step] += 1
+        if step == NONE:  # so that guesses look in neither way again
+            assert finder._title(text, NO_LINKS) == finder._letters(text, NO_LINKS) == ((), 0)
     assert set(steps) == {EXACT, TITLE, LETTERS, NONE}
     assert finder.of("   ") == finder.of("") == Candidates(NONE, ())
 
