@@ -4,9 +4,13 @@
 has the hashes of the words and initials of titles, and the row of a title with each.
 """
 
+import os
+import shutil
+import struct
+import tempfile
 import zlib
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -27,6 +31,8 @@ _ROWS_PER_BATCH = 4096
 _MOST_TITLES = 1000  # of a word; one that more titles have tells none apart
 _MOST_CHECKED = 200  # titles of a look-up, whoever asks
 _LAST = (1 << 32) - 1  # the rank of a title outside of the vocabulary
+_WORD = struct.Struct("<III")  # the hash of a word, the rank and the row of a title with it
+_GROUPS = 64  # of hashes, by their highest bits
 _NO_ROWS = np.empty(0, np.uint32)
 _INITIALS = "\x1f"  # before initials, so that they are no word
 
@@ -102,7 +108,7 @@ class Targets:
     def _rows_with(self, word: str) -> NDArray[np.uint32]:
         """The rows of titles with a word or initials, and maybe some with another of the same hash."""
         hashes, rows = self._words
-        wanted = np.uint32(_hash(word))  # of the same type, or all hashes would be copied
+        wanted = np.uint32(zlib.crc32(word.encode()))  # of the same type, or all hashes would be copied
         return rows[hashes.searchsorted(wanted) : hashes.searchsorted(wanted, "right")]
 
     def with_words(self, words: Sequence[str]) -> Iterator[Target]:
@@ -173,25 +179,35 @@ def write_targets(
 def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: str) -> int:
     """Write the words and initials of titles, whose rows are numbered in their order; returns how many there are.
 
-    Of a word the titles come by the ids of their entities; those of none are the last.
+    Of a word the titles come by the ids of their entities; those of none are the last. Only the words of one group of
+    hashes are in memory.
     """
-    hashes, rows, ranks = array("I"), array("I"), array("I")
-    for row, (title, entity_id) in enumerate(titles):
-        words = folded_words(title) | {_INITIALS + each for each in initials_of(title, language)}
-        hashes.extend(map(_hash, words))
-        rows.extend([row] * len(words))
-        ranks.append(_LAST if entity_id is None else entity_id)
-    found = np.array([hashes, rows], np.uint32)
-    found = found[:, np.lexsort((np.asarray(ranks)[found[1]], found[0]))]
-    counts = np.unique(found[0], return_counts=True)[1]
-    kept = found[:, np.repeat(counts <= _MOST_TITLES, counts)]
-    with storage.atomic_output(path) as stream:
-        np.save(stream, kept)
-    return kept.shape[1]
-
-
-def _hash(word: str) -> int:
-    return zlib.crc32(word.encode())
+    count = 0
+    with ExitStack() as stack:
+        folder = os.path.dirname(path)
+        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 2)]
+        *groups, hashes, rows = spilled
+        for row, (title, entity_id) in enumerate(titles):
+            rank = _LAST if entity_id is None else entity_id
+            for word in folded_words(title) | {_INITIALS + each for each in initials_of(title, language)}:
+                number = zlib.crc32(word.encode())
+                groups[number * _GROUPS >> 32].write(_WORD.pack(number, rank, row))
+        for group in groups:
+            group.seek(0)
+            found = np.frombuffer(group.read(), np.uint32).reshape(-1, 3)
+            found = found[np.lexsort(found.T[::-1])]
+            same = np.unique(found[:, 0], return_counts=True)[1]
+            kept = found[np.repeat(same <= _MOST_TITLES, same)]
+            hashes.write(kept[:, 0].tobytes())
+            rows.write(kept[:, 2].tobytes())
+            count += len(kept)
+        stream = stack.enter_context(storage.atomic_output(path))
+        shape = {"descr": "<u4", "fortran_order": False, "shape": (2, count)}
+        np.lib.format.write_array_header_1_0(stream, shape)
+        for column in (hashes, rows):
+            column.seek(0)
+            shutil.copyfileobj(column, stream)
+    return count
 
 
 def _read(tables: Sequence[str], name: str) -> Iterator[tuple[str, Any]]:

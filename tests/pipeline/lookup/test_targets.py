@@ -1,15 +1,21 @@
 """What links can lead to, looked up by title, by redirect, and by letters."""
 
+import io
+import zlib
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline.lookup import targets as module
 from pipeline.lookup.mentions import MentionTable
+from pipeline.lookup.names import folded_words, initials_of
 from pipeline.lookup.targets import Target
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.properties import given, st
 
 
 @pytest.fixture
@@ -104,3 +110,24 @@ def test_titles_are_found_by_their_words_and_initials(
             "The Bank of Japan (film)",
         }
     assert not [*found.with_initials("TBOJ"), *found.with_initials("")]
+
+
+@given(st.lists(st.tuples(st.text("ab c\xe9", min_size=1), st.none() | st.integers(0, 9)), max_size=60))
+def test_words_of_titles_are_those_of_one_sort(
+    tmp_path_factory: pytest.TempPathFactory, titles: list[tuple[str, int | None]]
+) -> None:
+    """By hash, then by the entity's id, then by row; in the bytes that numpy writes."""
+    path = tmp_path_factory.mktemp("words") / "words.npy"
+    entries = [
+        (zlib.crc32(word.encode()), module._LAST if rank is None else rank, row)
+        for row, (title, rank) in enumerate(titles)
+        for word in folded_words(title) | {module._INITIALS + each for each in initials_of(title, "en")}
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MOST_TITLES", 5)
+        assert module.write_words(str(path), titles, "en") == np.load(path).shape[1]
+    counts = Counter(number for number, *_ in entries)
+    kept = sorted(each for each in entries if counts[each[0]] <= 5)
+    plain = io.BytesIO()
+    np.save(plain, np.array([[each[0] for each in kept], [each[2] for each in kept]], np.uint32))
+    assert path.read_bytes() == plain.getvalue()
