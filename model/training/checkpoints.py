@@ -62,8 +62,7 @@ class Checkpoint:
 def hold(folder: Path) -> Iterator[None]:
     """Hold a folder of checkpoints against other runs, until this one ends, however it ends.
 
-    Raises:
-        ValueError: another run holds it.
+    Raises: ValueError: another run holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a") as lock:
@@ -112,8 +111,7 @@ class Checkpoints:
 
         One that was made in another environment is taken, with a warning that names what differs.
 
-        Raises:
-            ValueError: it is another run's.
+        Raises: ValueError: it is another run's.
         """
         for path in checkpoint_folders(self.folder):
             state = read_state(path)
@@ -155,8 +153,7 @@ class Checkpoints:
         `tensors` are what else the run goes on with, by name. The checkpoint becomes visible by one rename, so an
         interruption leaves the earlier ones as they were; so does a full disk, which is an OSError.
 
-        Raises:
-            Stopped: SIGTERM had come when `is_time` was asked.
+        Raises: Stopped: SIGTERM had come when `is_time` was asked.
         """
         if self.ranks.is_first:
             state = {"step": step, "run": self.run, "figures": figures, "environment": self.environment}

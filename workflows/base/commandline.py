@@ -50,37 +50,24 @@ def luigis_arguments() -> list[str]:
 
 @dataclass
 class Command:
-    """A command line, read.
+    """A command line, read."""
 
-    Attributes:
-        stage: the name of the stage; empty where none is named.
-        workdir: the folder of all stages.
-        begin: the run file to begin from; empty: that of the work directory.
-        changes: of the run.
-        own: the parameters of the stage itself.
-        luigis: the words that are Luigi's own.
-        wants_help: whether help is asked for.
-        is_dry: whether only what would be done is asked for.
-    """
-
-    stage: str = ""
-    workdir: str = WORKDIR
-    begin: str = ""
-    changes: list[Change] = field(default_factory=list)
-    own: dict[str, str] = field(default_factory=dict)
-    luigis: list[str] = field(default_factory=list)
+    stage: str = ""  # its name; empty where none is named
+    workdir: str = WORKDIR  # the folder of all stages
+    begin: str = ""  # the run file to begin from; empty: that of the work directory
+    changes: list[Change] = field(default_factory=list)  # of the run
+    own: dict[str, str] = field(default_factory=dict)  # the parameters of the stage itself
+    luigis: list[str] = field(default_factory=list)  # the words that are Luigi's own
     wants_help: bool = False
-    is_dry: bool = False
+    is_dry: bool = False  # whether only what would be done is asked for
 
 
 def prepare(arguments: list[str]) -> None:
     """Read the command line, set defaults where the user set none, and leave to Luigi what it has to run.
 
-    Args:
-        arguments: the list that Luigi reads next, which is changed.
+    `arguments` is the list that Luigi reads next, which is changed.
 
-    Raises:
-        SystemExit: with a line where something is wrong (exit status 1); after help and after a dry run (0).
+    Raises: SystemExit: with a line where something is wrong (exit status 1); after help and after a dry run (0).
     """
     stopping.install_handlers()
     set_up_logging()
@@ -215,11 +202,7 @@ def _luigi_flags() -> dict[str, luigi.Parameter[Any]]:
 
 
 def set_defaults(arguments: Sequence[str]) -> None:
-    """Set defaults of Luigi and of threads where the user set none.
-
-    Args:
-        arguments: Luigi's own.
-    """
+    """Set defaults of Luigi, whose own `arguments` these are, and of threads where the user set none."""
     config: Any = luigi.configuration.get_config()
     scheduler = ("scheduler-host", "scheduler-url")
     is_named = any(argument.startswith(tuple(f"--{name}" for name in scheduler)) for argument in arguments)

@@ -111,8 +111,8 @@ class Step(luigi.Task):
     def check_machine(self) -> None:
         """Check before anything runs that the needs of the step and its upstream stages are met.
 
-        Raises:
-            ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
+        Raises: ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is
+        not.
         """
         is_new = not os.path.isdir(self.workdir)
         storage.make_folder(self.workdir)
@@ -255,8 +255,7 @@ class Stage(Step):
 
         What it is made from is held meanwhile, so that nobody makes that anew.
 
-        Raises:
-            ValueError: an upstream stage is not what it was when the run began, or another run is in the way.
+        Raises: ValueError: an upstream stage is not what it was when the run began, or another run is in the way.
         """
         self._is_complete = False
         storage.make_folder(self.folder)
@@ -351,8 +350,7 @@ def _run_record(stage: Stage, started: float) -> bytes:
 def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
     """The manifest of a folder that a flag names.
 
-    Raises:
-        ValueError: naming the flag, where `read_manifest` finds that it is no finished folder of this stage.
+    Raises: ValueError: naming the flag, where `read_manifest` finds that it is no finished folder of this stage.
     """
     try:
         return storage.read_manifest(folder, stage)

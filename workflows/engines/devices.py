@@ -8,8 +8,7 @@ from workflows.run.kinds import AUTO
 def torch_devices(name: str) -> list[str]:
     """The devices that work may be shared out to: all of CUDA's for `auto`, or else the one.
 
-    Raises:
-        ValueError: this machine has no such device.
+    Raises: ValueError: this machine has no such device.
     """
     import torch
 

@@ -173,8 +173,7 @@ def shown_tasks(name: str) -> Iterator[None]:
 def spark_work(name: str) -> Iterator[None]:
     """Work of Spark's: it leaves no table behind in the session, and its failures are told in a line.
 
-    Raises:
-        ValueError: a file cannot be read, or Spark failed.
+    Raises: ValueError: a file cannot be read, or Spark failed.
     """
     try:
         with shown_tasks(name):
@@ -222,11 +221,7 @@ def _end() -> None:
 
 @functools.cache
 def check_java() -> None:
-    """Spark needs a Java runtime.
-
-    Raises:
-        ValueError: there is none, or it is too old.
-    """
+    """Spark needs a Java runtime. Raises: ValueError: there is none, or it is too old."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
     remedy = (

@@ -32,13 +32,10 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 
 
 def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:
-    """Run the stages that are not complete; their upstream stages are.
+    """Run those of these stages of torch that are not complete; their upstream stages are.
 
-    Args:
-        stages: of torch.
-        devices: of torch; each has a process, which runs one stage after another.
-
-    Returns: for each stage that failed a line that says why.
+    Each device has a process, which runs one stage after another. Return for each stage that failed a line that
+    says why.
     """
     waiting: queue.SimpleQueue[AnyStage] = queue.SimpleQueue()
     failures: dict[AnyStage, str] = {}
@@ -119,9 +116,8 @@ def _ask(process: "subprocess.Popen[str]", stage: Stage, device: str) -> str:
 def serve(questions: IO[str], answers: IO[str]) -> None:
     """Run the stages that are asked for, and say why each failed, if so.
 
-    Args:
-        questions: a JSON object a line, with `stage`, `parameters` and the `hash8` that the asking process has found.
-        answers: a JSON object a line, with `reason`, which is empty for success.
+    A question is a line of JSON, with `stage`, `parameters` and the `hash8` that the asking process has found, an
+    answer one with `reason`, which is empty for success.
     """
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     is_busy = threading.Event()

@@ -43,8 +43,7 @@ class SparkStage(CorpusStage):
     def job(self) -> "SparkJob":
         """The input of the algorithm. The unfinished files of an earlier attempt are removed.
 
-        Raises:
-            ValueError: there is no room for the work.
+        Raises: ValueError: there is no room for the work.
         """
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
