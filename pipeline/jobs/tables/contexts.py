@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep, whole_groups
+from pipeline.jobs.tables.links import follow_links
 from pipeline.jobs.tables.title_vectors import PAGE_TITLES, title_vectors, titles_of_pages
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of
@@ -142,22 +143,10 @@ def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
 
     `is_loop` says whether these end nowhere, `is_own` whether they end at the page on which the link stands.
     """
-    exploded = paragraphs.select("*", F.explode("links").alias("link")).select(
-        "page_id",
-        "paragraph",
-        F.col("title").alias("page"),
-        F.col("link.start").alias("start"),
-        F.col("link.target").alias("target"),
-    )
-    resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
-    title = F.coalesce("canonical", "target")
-    return resolved.select(
-        "page_id",
-        "paragraph",
-        "start",
-        title.alias("title"),
-        F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop"),
-        (title == F.col("page")).alias("is_own"),
+    links = follow_links(paragraphs, titles, F.col("paragraph"), F.col("link.start").alias("start"))
+    is_loop = F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop")
+    return links.select(
+        "page_id", "paragraph", "start", "title", is_loop, F.col("leads_back").alias("is_own")
     )
 
 
