@@ -152,10 +152,13 @@ class BuildEntityVocab(SparkStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import entity_vocab
 
-        choice = entity_vocab.Choice(
-            self.corpus.entity_vocab, self.corpus.vocab_size, self.takes_missing_pages()
+        return entity_vocab.build(
+            self.job(),
+            dump=self.corpus.dump,
+            given=self.corpus.entity_vocab,
+            size=self.corpus.vocab_size,
+            missing_pages=self.takes_missing_pages(),
         )
-        return entity_vocab.build(self.job(), choice, dump=self.corpus.dump)
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]
