@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from pipeline import schemas, storage
+from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.containers import TruncatedDump
 from pipeline.dump.download import Source, is_remote, is_wiki_name
@@ -232,14 +232,7 @@ class FetchQids(CorpusStage):
             fetch.keep_locations(self.given(), self.folder)
         pages = extracted.manifest().paths(extracted.folder, "pages/")
         dbname = fetched.facts["site"]["dbname"]
-        result = fetch_qids.build(
-            path,
-            self.folder,
-            pages,
-            dbname,
-            schemas={name: table.schema for name, table in schemas.TABLES["FetchQids"].items()},
-            is_fetched=is_fetched,
-        )
+        result = fetch_qids.build(path, self.folder, pages, dbname, is_fetched=is_fetched)
         if is_fetched:
             storage.remove(path)
         return result
