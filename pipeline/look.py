@@ -3,7 +3,6 @@
 python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
 python -m pipeline.look work --stage Pretrain the folder of a stage: its values, drops, and first rows
 python -m pipeline.look work --name Paris     the pages that a name can stand for
-python -m pipeline.look work --title Paris    the page that a title ends at, and the number of links to it
 python -m pipeline.look work --page Paris     the text of a page with its links
 python -m pipeline.look work/pages-0b2f3c4d --table paragraphs --rows 5
 """
@@ -217,19 +216,6 @@ def describe_name(folder: str, name: str) -> Iterator[str]:
         yield f"  {target.commonness:7.2%}  {target.link_count:>9,}  {_cell(target.title)}{known}"
 
 
-def describe_title(folder: str, title: str) -> Iterator[str]:
-    """The page that a title ends at, and the links to it. Raises: ValueError where the dump knows no such title."""
-    from pipeline.lookup.mentions import MentionTable
-
-    table = MentionTable(folder)
-    target = table.targets.get(title)
-    if not target:
-        raise ValueError(f"{folder}: no page {title!r}, and no link to one")
-    for name, value in target._asdict().items():
-        yield f"  {name:<9}  {_cell(value)}"
-    yield f"  {'links':<9}  {table.links_to([target.title])[target.title]:,}"
-
-
 def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
     """The first sequences as words, each mention with its entity's title."""
     from pipeline.sequences.tokenizer import WordTokenizer
@@ -269,8 +255,6 @@ def describe(path: str, options: argparse.Namespace) -> Iterator[str]:
         path = storage.finished_folder(path, options.stage)
     if options.name is not None:
         return describe_name(of_stage(path, "BuildMentionTable"), options.name)
-    if options.title is not None:
-        return describe_title(of_stage(path, "BuildMentionTable"), options.title)
     if options.page is not None:
         return describe_page(of_stage(path, "ExtractPages"), options.page)
     if options.tokenizer is not None:
@@ -306,7 +290,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--table", help="show only the table of this name")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")
-    parser.add_argument("--title", help="of a mention table, show the page that this title ends at")
     parser.add_argument(
         "--tokenizer", metavar="DIR", help="show sequences as words, with the tokenizer of this folder"
     )
