@@ -165,6 +165,26 @@ class LabelledBatch:
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
 
 
+@dataclass(frozen=True, eq=False)
+class PlacedBatch(LabelledBatch):
+    """Features with the `places` (items, states) of the states that their items are classified by.
+
+    `sizes` are the numbers of items of each feature.
+    """
+
+    places: Tensor
+    sizes: tuple[int, ...]
+
+
+class PlaceClassifier(Classifier):
+    """A linear classifier over the states of each item together."""
+
+    def forward(self, batch: PlacedBatch) -> Tensor:
+        """Logits (items, labels)."""
+        states = self.luke(batch.inputs)[batch.places].flatten(1)
+        return self.classifier(self.dropout(states))
+
+
 def inputs_of(sequences: Iterable[tuple[Integers, Integers, Integers]], *, entities: bool) -> FlatBatch:
     """The model's input of sequences: of each its word ids, its entities' ids and their half-open spans (entities, 2).
 
@@ -251,7 +271,8 @@ class Task(Protocol[Dataset, Feature]):
         """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
-        """For each feature of the batch its logits."""
+        """For each feature of the batch its logits, those of as many items as the batch's `sizes` say."""
+        return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]
 
     # Decode
 

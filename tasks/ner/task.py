@@ -85,7 +85,6 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     head = staticmethod(SpanClassifier)
     starting_bias = staticmethod(classifier.starting_bias)
     loss = staticmethod(classifier.loss)
-    logits = staticmethod(classifier.logits)
 
     def read(self, path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile:
         """CoNLL columns, CoNLL-U, or records with `tokens` and `ner_tags`, told apart by the content.
