@@ -6,8 +6,6 @@ On a CPU         products (`attention_cpu`), sequence after sequence; torch's at
                  nor a query for entities, except in training in bf16
 """
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from model.kernels import attention_cpu, attention_cuda
@@ -16,26 +14,27 @@ from model.kernels.packing import Packed, Reordered
 JAGGED_DEVICES = ("cuda",)  # where a fused kernel takes jagged batches
 
 
-@dataclass(frozen=True)
-class Queries:
-    """Queries (..., tokens, hidden) of every token: for word keys, and for entity keys where they differ."""
-
-    for_words: Tensor
-    for_entities: Tensor | None = None
-
-
 def attend(
-    queries: Queries, keys: Tensor, values: Tensor, layout: Packed, heads: int, dropout: float
+    for_words: Tensor,
+    for_entities: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    layout: Packed,
+    heads: int,
+    dropout: float,
 ) -> Tensor:
-    """Multi-head attention on (tokens, hidden): a token sees those of its own sequence."""
+    """Multi-head attention on (tokens, hidden): a token sees those of its own sequence.
+
+    `for_words` are the queries that meet the keys of words, `for_entities` those that meet entities' (None: the same).
+    """
 
     def arrange(tokens: Tensor) -> Tensor:
         if layout.entity_count:
             tokens = Reordered.apply(tokens, layout.order, layout.places)
         return tokens.unflatten(-1, (heads, -1))
 
-    entities = None if queries.for_entities is None else arrange(queries.for_entities)
-    in_order = arrange(queries.for_words), entities, arrange(keys), arrange(values)
+    entities = None if for_entities is None else arrange(for_entities)
+    in_order = arrange(for_words), entities, arrange(keys), arrange(values)
     if keys.device.type in JAGGED_DEVICES:
         attended = attention_cuda.attend_jagged(*in_order, layout, dropout)
     else:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.kernels import attention_cuda
-from model.kernels.attention import Queries, attend
+from model.kernels.attention import attend
 from model.kernels.packing import Packed, Reordered
 from model.luke.config import LukeConfig
 
@@ -38,7 +38,7 @@ class SelfAttention(nn.Module):
         if has_kernel(states, self.head_size):
             return self.attend_on_gpu(states, layout, dropout)
         queries = self.queries(states, layout.word_count)
-        return attend(queries, self.key(states), self.value(states), layout, self.heads, dropout)
+        return attend(*queries, self.key(states), self.value(states), layout, self.heads, dropout)
 
     def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
         """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence."""
@@ -56,9 +56,9 @@ class SelfAttention(nn.Module):
             projected.unflatten(-1, (-1, self.heads, self.head_size)), offsets, longest
         )
 
-    def queries(self, states: Tensor, word_count: int) -> Queries:
-        """One query of every token for all keys."""
-        return Queries(self.query(states))
+    def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
+        """The queries (tokens, hidden) for word keys and, where they differ, for entity keys: one for all keys."""
+        return self.query(states), None
 
 
 class EntityAwareAttention(SelfAttention):
@@ -88,15 +88,14 @@ class EntityAwareAttention(SelfAttention):
             kinds.append(self.rows(of_entities, layout.entity_offsets, longest_entities))
         return attention_cuda.attend_by_cases(kinds, dropout).flatten(1)
 
-    def queries(self, states: Tensor, word_count: int) -> Queries:
+    def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
         """A query of every token for word keys, and one for entity keys; without entities the first alone."""
         if len(states) == word_count:
             return super().queries(states, word_count)
         words, entities = states[:word_count], states[word_count:]
-        return Queries(
-            torch.cat([self.query(words), self.entity_to_word_query(entities)]),
-            torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)]),
-        )
+        for_words = torch.cat([self.query(words), self.entity_to_word_query(entities)])
+        for_entities = torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)])
+        return for_words, for_entities
 
 
 def project(states: Tensor, parts: Sequence[nn.Linear]) -> Tensor:
