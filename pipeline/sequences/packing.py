@@ -10,6 +10,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 UNKNOWN_ENTITY = 1
+MIN_WORDS = 3
 MAX_WORDS = (1 << 15) + 1  # positions in shards have 16 bits; [CLS] and [SEP] are not in them
 
 
@@ -23,12 +24,8 @@ class Limits:
     min_sentence_words: int = 5
 
     def __post_init__(self) -> None:
-        smallest = {"max_words": 3, "max_entities": 1, "max_mention_words": 1, "min_sentence_words": 1}
-        for name, least in smallest.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: found {getattr(self, name)}, wanted at least {least}")
-        if self.max_words > MAX_WORDS:
-            raise ValueError(f"max_words: found {self.max_words}, wanted at most {MAX_WORDS}")
+        if not MIN_WORDS <= self.max_words <= MAX_WORDS:
+            raise ValueError(f"max_words: found {self.max_words}, wanted {MIN_WORDS} to {MAX_WORDS}")
 
 
 @dataclass(frozen=True)
