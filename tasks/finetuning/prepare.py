@@ -81,7 +81,6 @@ class Prepared:
     profile: str
     labels: tuple[str, ...]
     negative: str | None
-    tokenizer: Path
     datasets: Mapping[str, Any]
     features: Mapping[str, Features[Any]]
     module: Classifier
@@ -158,7 +157,6 @@ def prepare(
         profile=settings.profile,
         labels=labels,
         negative=negative,
-        tokenizer=tokenizer,
         datasets=datasets,
         features=features,
         module=module.to(device),
