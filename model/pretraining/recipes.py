@@ -55,19 +55,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result, but in profile `paper`.
+    """The hyper-parameters of a pretraining; help.toml says what each is.
 
-    `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not, but on a GPU
-    it is what suits the memory. `precision` is that of matrix products (weights are float32), float32 or
-    bf16, or `auto`, which suits the device (`on_device`). With `gradient_checkpointing` a layer's inner states are
-    computed twice instead of kept; `compiled` has torch compile what follows attention in each layer.
-    `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are masked in training, at least
-    one of each; none at 0. Without `predicts_unknown` an [UNK] entity is never masked, and always an input. At a share
-    of 1 no other entity but [MASK] is ever an input. Evaluation masks MASKED_SHARE of the entities in whole text and,
-    where the recipe masks words, MASKED_SHARE of both.
-    Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` is the start of entities: from the words of their `titles`, or `random`; `auto` is titles around a
-    base model, but random in profile `paper`.
+    Micro-batches bound the memory, not the result, but in profile `paper`. What is left to the device is said by
+    `on_device`; weights are float32 whatever the precision of products. With `gradient_checkpointing` a layer's inner
+    states are computed twice instead of kept. Where the share of words or entities that are masked in training is not
+    0, at least one is. Without `predicts_unknown` an [UNK] entity is always an input; at a share of 1 no other entity
+    but [MASK] is ever one. Evaluation masks MASKED_SHARE of the entities in whole text and, where the recipe masks
+    words, MASKED_SHARE of both.
     """
 
     phases: tuple[Phase, ...]

@@ -31,9 +31,7 @@ WORKER_DIED = 75  # exit status of a child that lost a worker
 DIED, TOO_SLOW = "worker_died", "too_slow"  # the reasons for which a page is left out
 _SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
-_DEATHS = re.compile(
-    rb"\bKilledWorker\b"
-)  # of a runner's words: Dask's, when a block has killed several workers
+_DEATHS = re.compile(rb"\bKilledWorker\b")  # of a runner's words: Dask's, when a block has killed several
 _FULL = re.compile(b"|".join(os.strerror(number).encode() for number in (errno.ENOSPC, errno.EDQUOT)))
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 

@@ -16,9 +16,8 @@ def word_pattern() -> regex.Pattern[str]:
     plain, inside = r"\p{L}\p{N}", r"""[^\s\x1C-\x1F<>"“”()]"""
     web = rf"(?i:https?://|ftp://|www\.)(?:{inside}|\({inside}*\))*(?:[{plain}/_=&%#~+$@-]|\({inside}*\))"
     mail = rf"(?<![{plain}_.+-])[{plain}_.+-]++(?:'[{plain}_.+-]+)?@[{plain}_-]+(?:\.[{plain}_-]+)+"
-    dotted = (
-        rf"(?<![{plain}])(?:\p{{L}}\.){{2,20}}+(?![{plain}])"  # with no bound each letter would read the rest
-    )
+    # With no bound each letter would read the rest.
+    dotted = rf"(?<![{plain}])(?:\p{{L}}\.){{2,20}}+(?![{plain}])"
     short = rf"(?:['’](?i:s)|(?<![{plain}])['’](?i:re|ve|ll|d|m|t))(?![{plain}])"
     whole = f"(?:{web}|{mail}|{dotted}|{short})"
     # What cannot be seen by itself belongs to what is before it: a soft hyphen, an emoji's colour. \u200D joins emoji.

@@ -82,9 +82,8 @@ def prepare(arguments: list[str]) -> None:
             print(outlook.table(stage))
             raise SystemExit(0)
         stage.check_machine()
-        change_run(
-            command.workdir, command.changes, command.begin
-        )  # a command that cannot begin changes nothing
+        # A command that cannot begin changes nothing.
+        change_run(command.workdir, command.changes, command.begin)
         if stage.complete():
             logger.info("%s is complete: %s", type(stage).__name__, stage.where)
     except (ValueError, OSError) as error:

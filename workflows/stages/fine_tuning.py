@@ -90,9 +90,8 @@ class FineTune(FineTuningStage):
         is_open = self._is_at_hub(self.given_weights())
         of_preset = {} if is_open else of_task(self.task)[self.preset_name()]
         changes = {name: value for name, value in values.items() if value not in (AUTO, of_preset.get(name))}
-        if (
-            "learning_rate" in changes and values["head_learning_rate"] != AUTO
-        ):  # which would change in proportion
+        # Which would change in proportion.
+        if "learning_rate" in changes and values["head_learning_rate"] != AUTO:
             changes["head_learning_rate"] = values["head_learning_rate"]
         return changes
 

@@ -16,10 +16,8 @@ from workflows.run.tables import Linking
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
-GIVEN = {
-    "mentions": "BuildMentionTable",
-    "linker": "BuildLinker",
-}  # fields of [linking], and whose folders they name
+# Fields of [linking], and whose folders they name.
+GIVEN = {"mentions": "BuildMentionTable", "linker": "BuildLinker"}
 
 
 class LinkDocuments(CorpusStage, beam.BeamStage):
