@@ -212,27 +212,8 @@ def plain(text: str) -> str:
 
 # HTML
 
-HEAD = """<!DOCTYPE html>
-<html>
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-body {{ font: 1rem/1.8 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
-article {{ border-top: 1px solid #ccc; }}
-h2 {{ font-size: .8rem; color: #666; margin: .5rem 0 0; }}
-p {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }}
-.error {{ color: #a00; }}
-{style}
-</style>
-</head>
-<body>
-<p>{legend}</p>
-"""
-MARKS = """mark { color: #000; border-radius: .2em; padding: .1em .2em; }
-mark[data-label]::after { content: attr(data-label); font-size: .6em; font-weight: bold; margin-left: .4em; }
-"""
+# The beginning of a page, and the style of entities.
+HEAD, MARKS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("page.html", "marks.css"))
 GOLDEN_ANGLE = 137.5  # degrees: hues of neighbours are far apart, however many there are
 
 
