@@ -7,6 +7,7 @@ middle of a stage, it stops as by SIGTERM.
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -26,9 +27,33 @@ from model.training.signals import Stopped
 from pipeline.jobs.supervisor import child_environment
 from workflows.base import commandline, stopping
 from workflows.base.stage import Stage
+from workflows.run.kinds import AUTO
 
 logger = logging.getLogger("workflows")
 AnyStage = TypeVar("AnyStage", bound=Stage)
+
+
+def torch_devices(name: str) -> list[str]:
+    """The devices that work may be shared out to: all of CUDA's for `auto`, or else the one.
+
+    Raises: ValueError: this machine has no such device.
+    """
+    import torch
+
+    from model.training.devices import resolve_device
+
+    if name == AUTO and torch.cuda.is_available():
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return [str(resolve_device(name))]
+
+
+def free_device_memory() -> None:
+    """Give back what torch keeps of a GPU's memory for its next use, since that will be in another process."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:

@@ -13,7 +13,7 @@ from tasks import finetuning
 from tasks.presets import of_task
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage, logger
-from workflows.engines import devices, workers
+from workflows.engines import workers
 from workflows.run.kinds import AUTO
 from workflows.run.tables import SEED
 from workflows.stages.task_stage import TaskStage
@@ -157,7 +157,7 @@ class Tune(RetriesFailures, TaskStage):
 
         metric = MODULES[self.task].DEV_METRIC
         trials = self.trials()
-        failures = workers.run(trials, devices.torch_devices(self.settings.machine.device))
+        failures = workers.run(trials, workers.torch_devices(self.settings.machine.device))
         self._has_run = True
         rows = []
         for setting, trial in zip(self.grid(), trials, strict=True):
