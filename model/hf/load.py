@@ -27,19 +27,6 @@ from model.luke.new_entities import start_entities_as_words
 logger = logging.getLogger(__name__)
 
 
-def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
-    """The configuration of a folder that `save_model` wrote or, where no heads are wanted, that fine-tuning did."""
-    path = folder / CONFIG
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; give a folder with a model")
-    values = read_json(path)
-    if not with_heads and read_fine_tuned(folder):
-        # Entities start as the words where it had none.
-        anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
-        values = values["model"] | anew
-    return LukeConfig.of_values(values, str(path))
-
-
 def read_fine_tuned(folder: Path) -> dict[str, Any]:
     """The configuration that fine-tuning wrote into a folder; empty for any other."""
     values = read_optional(folder / CONFIG)
@@ -168,10 +155,15 @@ def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[
 
 
 def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, Path]:
-    """Configuration of any model that can be read, and the folder of its weights."""
+    """Configuration of any model that can be read, and the folder of its weights; a fine-tuned one has no heads."""
     folder = Path(path)
     if is_ours(folder):
-        return read_config(folder, with_heads=with_heads), folder
+        values = read_json(folder / CONFIG)
+        if not with_heads and read_fine_tuned(folder):
+            # Entities start as the words where it had none.
+            anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
+            values = values["model"] | anew
+        return LukeConfig.of_values(values, str(folder / CONFIG)), folder
     values, folder = read_transformers(path)
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size
