@@ -47,7 +47,6 @@ class Segment:
     entity_id: int | None
 
 
-Annotation = tuple[int, int, int]  # entity id, start, end
 EntityLookup = Callable[[str], int | None]
 
 
@@ -150,28 +149,20 @@ def _join(
     tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]
 ) -> Sequence:
     """One sentence as a sequence: token ids end to end, with an annotation for each linked segment."""
-    word_ids: list[int] = []
-    annotations: list[Annotation] = []
+    joined = Sequence([], [], [], [])
     for ids, entity_id in tokenised:
-        start = len(word_ids)
-        word_ids += ids
+        start = len(joined.word_ids)
+        joined.word_ids.extend(ids)
         if entity_id is None:
             continue
         if not ids:
             drops["links:empty_after_tokenising"] += 1
             continue
         drops["mentions:cut_to_limit"] += len(ids) > limits.max_mention_words
-        annotations.append((entity_id, start, start + min(len(ids), limits.max_mention_words)))
-    return _sequence(word_ids, annotations)
-
-
-def _sequence(word_ids: list[int], annotations: SequenceOf[Annotation]) -> Sequence:
-    return Sequence(
-        word_ids,
-        [entity_id for entity_id, _, _ in annotations],
-        [start for _, start, _ in annotations],
-        [end for _, _, end in annotations],
-    )
+        joined.entity_ids.append(entity_id)
+        joined.entity_starts.append(start)
+        joined.entity_ends.append(start + min(len(ids), limits.max_mention_words))
+    return joined
 
 
 def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:

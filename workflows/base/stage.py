@@ -205,17 +205,15 @@ class Stage(Step):
         for name, text in texts.items():
             storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
 
-    def input_hashes(self) -> dict[str, str]:
-        """SHA-256 of the manifest of each stage that this one requires."""
-        return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
-
     def identity(self) -> dict[str, Any]:
         """All that decides the stage's bytes; only to be asked when its inputs are there."""
         return {
             "stage": type(self).__name__,
             "version": self.VERSION,
             "parameters": self.bytes_parameters(),
-            "inputs": self.input_hashes(),
+            "inputs": {
+                name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()
+            },
         }
 
     def is_current(self) -> bool:

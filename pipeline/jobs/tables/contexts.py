@@ -45,7 +45,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     placed = keep(resolve_places(paragraphs, titles))
     links = placed.where("not is_own")
     chosen = keep(choose_links(links))
-    bags = bags_of_titles(paragraphs, chosen)
+    linked = chosen.join(paragraphs.select("page_id", "paragraph", "words"), ["page_id", "paragraph"])
+    bags = paragraphs.select(*_BAG.names).unionByName(linked.select(*_BAG.names))
     table = heaviest_words(bags, job.folder, total, job.parts)
     written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title", order=["title"])
 
@@ -156,12 +157,6 @@ def choose_links(links: DataFrame) -> DataFrame:
     by_hash = Window.partitionBy("title").orderBy(F.xxhash64(*place), *place)
     ranked = links.where("not is_loop").withColumn("rank", F.row_number().over(by_hash))
     return ranked.where(F.col("rank") <= MOST_LINKS).select("page_id", "paragraph", "title")
-
-
-def bags_of_titles(paragraphs: DataFrame, chosen: DataFrame) -> DataFrame:
-    """`title` and `words` of each paragraph of a page with the title, and of each link that is chosen."""
-    linked = chosen.join(paragraphs.select("page_id", "paragraph", "words"), ["page_id", "paragraph"])
-    return paragraphs.select(*_BAG.names).unionByName(linked.select(*_BAG.names))
 
 
 # Titles
