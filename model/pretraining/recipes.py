@@ -172,14 +172,6 @@ STEPS_AND_RATES = ("phases", *COLUMNS)  # one value for each phase
 HELP: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
 
 
-def check_names(values: Mapping[str, Any]) -> None:
-    """Raise a ValueError for a name that is no value of a recipe."""
-    for name in (each for each in values if each not in HELP):
-        near = difflib.get_close_matches(name, HELP, 1)
-        hint = f", did you mean {near[0]}?" if near else f" (there are {', '.join(HELP)})"
-        raise ValueError(f"{name} is no value of a recipe{hint}")
-
-
 def as_typed(name: str, value: Any) -> Any:
     """A whole number as a float where the field is one, also in lists; a list of two as the pair of `betas`."""
     if isinstance(value, list | tuple):
@@ -274,7 +266,10 @@ def choose(
     Raises ValueError for values that cannot be, or make no sense together; it names the field.
     """
     given = values or {}
-    check_names(given)
+    for unknown in (each for each in given if each not in HELP):
+        near = difflib.get_close_matches(unknown, HELP, 1)
+        hint = f", did you mean {near[0]}?" if near else f" (there are {', '.join(HELP)})"
+        raise ValueError(f"{unknown} is no value of a recipe{hint}")
     configuration = changed(of_preset(name, base_model, entities), given)
     if entities and base_model == SCRATCH and name in AROUND_A_BASE and not given.get("masked_word_share"):
         raise ValueError(

@@ -31,7 +31,7 @@ def word_pattern() -> regex.Pattern[str]:
     return regex.compile(rf"{whole}(?:{unseen}|\u200D)*|{word}|{mark}(?:\u200D{mark})*", regex.V1)
 
 
-WORD = word_pattern()
+WORD, LINE = word_pattern(), regex.compile(r"[^\n]+")
 
 
 def record_lines(record: Record) -> list[list[Word]]:
@@ -88,15 +88,7 @@ def split_words(text: str, sentences: Sequence[CharacterSpan] | None = None) -> 
     A sentence is a line where they are not given.
     """
     lines: list[list[Word]] = []
-    for start, end in spans_of_lines(text) if sentences is None else sentences:
+    spans = (match.span() for match in LINE.finditer(text)) if sentences is None else sentences
+    for start, end in spans:
         lines.append([(match[0], *match.span()) for match in WORD.finditer(text, start, end)])
     return [line for line in lines if line]
-
-
-def spans_of_lines(text: str) -> list[CharacterSpan]:
-    """The characters of each line without its end."""
-    spans, start = [], 0
-    for line in text.split("\n"):
-        spans.append((start, start + len(line)))
-        start += len(line) + 1
-    return spans

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
-from pipeline.dump.containers import TruncatedDump
+from pipeline.dump.containers import TruncatedDump, packed_size
 from pipeline.dump.download import Source, is_remote, is_wiki_name
 from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
@@ -106,8 +106,6 @@ class DumpReader(CorpusStage, beam.BeamStage):
         return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
 
     def bytes_of(self, path: str) -> float:
-        from pipeline.dump.containers import packed_size
-
         return packed_size(path)
 
     def read(self, build: Callable[..., Result], **options: Any) -> Result:
