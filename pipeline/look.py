@@ -280,19 +280,13 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "paths", nargs="+", help="a work directory, a stage's folder, or one Parquet, Arrow or text file"
-    )
+    parser.add_argument("paths", nargs="+", help="a work directory, a stage's folder, a table or a text")
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
-    parser.add_argument(
-        "--stage", metavar="NAME", help="of a work directory, show this stage's newest folder"
-    )
+    parser.add_argument("--stage", metavar="NAME", help="of a work directory, this stage's newest folder")
     parser.add_argument("--table", help="show only the table of this name")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")
-    parser.add_argument(
-        "--tokenizer", metavar="DIR", help="show sequences as words, with the tokenizer of this folder"
-    )
+    parser.add_argument("--tokenizer", metavar="DIR", help="show sequences as words, by this tokenizer")
     return parser
 
 

@@ -87,9 +87,8 @@ class Hyperparameters:
         for name in ("tokens_per_batch", "patience", "micro_batch_size"):
             check_value(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         check_value(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
-        check_value(
-            self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}"
-        )
+        known = f"one of {', '.join(PRECISIONS)}"
+        check_value(self.precision in PRECISIONS, "precision", self.precision, known)
 
 
 def presets(task: str) -> Mapping[str, Hyperparameters]:

@@ -58,9 +58,8 @@ class SelfAttention(nn.Module):
 
     def rows(self, projected: Tensor, offsets: Tensor, longest: int) -> attention_cuda.Rows:
         """Tokens as the kernel takes them, of what was computed of each, side by side."""
-        return attention_cuda.Rows(
-            projected.unflatten(-1, (-1, self.heads, self.head_size)), offsets, longest
-        )
+        by_head = projected.unflatten(-1, (-1, self.heads, self.head_size))
+        return attention_cuda.Rows(by_head, offsets, longest)
 
     def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
         """The queries (tokens, hidden) for word keys and, where they differ, for entity keys: one for all keys."""

@@ -59,9 +59,8 @@ def hide_entities(luke: LukeModel, inputs: FlatBatch) -> None:
     def set_query(attention: nn.Module, arguments: tuple[Tensor, Packed]) -> None:
         assert isinstance(attention, EntityAwareAttention)
         states, layout = arguments
-        keys = attention.key(states[layout.word_count :]).unflatten(
-            -1, (attention.heads, attention.head_size)
-        )
+        of_entities = attention.key(states[layout.word_count :])
+        keys = of_entities.unflatten(-1, (attention.heads, attention.head_size))
         scores = torch.full((attention.heads, len(keys), 1), SCORE * attention.head_size**0.5)
         found = torch.linalg.lstsq(keys.transpose(0, 1), scores.to(keys), driver="gelsd").solution
         attention.word_to_entity_query.weight.zero_()

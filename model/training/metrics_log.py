@@ -134,9 +134,8 @@ class StepMeans:
 
     def state(self) -> dict[str, Any]:
         """The sums, as plain numbers."""
-        return {"steps": self.steps} | {
-            name: dict(getattr(self, name)) for name in ("sums", "correct", "total")
-        }
+        counted = {name: dict(getattr(self, name)) for name in ("sums", "correct", "total")}
+        return {"steps": self.steps} | counted
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the sums of a checkpoint."""

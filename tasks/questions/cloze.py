@@ -137,9 +137,8 @@ class ClozeAnswering(QuestionTask):
             (passage_ids, entity_ends), right = passages[key], {text for _, text in example.answers}
             label = np.array([text in right for text in example.texts()], dtype=np.float32)
             found = []
-            for start, end in windows(
-                len(passage_ids), passage_room(len(question), inputs.max_words, tokenizer)
-            ):
+            room = passage_room(len(question), inputs.max_words, tokenizer)
+            for start, end in windows(len(passage_ids), room):
                 [entities] = np.nonzero((entity_ends[:, 0] >= start) & (entity_ends[:, 1] <= end))
                 if len(entities):
                     word_ids, first = joined(question, passage_ids[start:end], tokenizer)
@@ -209,9 +208,8 @@ class ClozeAnswering(QuestionTask):
         """The answer to each question, of the texts of its entities; right are those of its answers."""
         for example, found in zip(outputs.dataset.examples, self.candidates(outputs), strict=True):
             right = {text for _, text in example.answers}
-            is_right = np.array(
-                [found.answer(number).text in right for number in range(len(found.scores))], bool
-            )
+            texts = (found.answer(number).text for number in range(len(found.scores)))
+            is_right = np.array([text in right for text in texts], bool)
             if is_right.any():
                 yield found.scores[None], is_right[None]
 

@@ -69,11 +69,10 @@ def scratch_root(stage: Step) -> str:
     """The folder for what Spark sets aside on this machine; empty where the user has told Spark itself."""
     from pipeline.jobs import spark_session
 
-    if stage.settings.machine.scratch:
-        return os.path.abspath(stage.settings.machine.scratch)
-    is_set = _LOCAL_DIRS in spark_session.users_settings() or stage.settings.machine.spark_master.startswith(
-        "k8s"
-    )
+    chosen = stage.settings.machine
+    if chosen.scratch:
+        return os.path.abspath(chosen.scratch)
+    is_set = _LOCAL_DIRS in spark_session.users_settings() or chosen.spark_master.startswith("k8s")
     return "" if is_set else disk.own_scratch(stage.workdir)
 
 
@@ -224,9 +223,8 @@ def check_java() -> None:
     """Spark needs a Java runtime. Raises: ValueError: there is none, or it is too old."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
-    remedy = (
-        f"install Java {MIN_JAVA} or later (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    )
+    package = "Debian: apt-get install openjdk-17-jre-headless"
+    remedy = f"install Java {MIN_JAVA} or later ({package}) or set JAVA_HOME"
     if not java:
         raise ValueError(f"Java: not found {'in JAVA_HOME ' + home if home else 'on PATH'}; {remedy}")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)

@@ -73,10 +73,8 @@ class Run:
     @classmethod
     def from_json(cls, text: str) -> "Run":
         """The run of a text that `to_json` made."""
-        values = json.loads(text)
-        return cls(
-            **{name: _table(name, value) if name in TABLES else value for name, value in values.items()}
-        )
+        values = json.loads(text).items()
+        return cls(**{name: _table(name, value) if name in TABLES else value for name, value in values})
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Any], *, workdir: str, source: str) -> "Run":

@@ -136,10 +136,8 @@ class Tune(RetriesFailures, TaskStage):
 
     def grid(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""
-        grid = itertools.product(
-            self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
-        )
-        return [dict(zip(SETTING, values, strict=True)) for values in grid]
+        tried = self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
+        return [dict(zip(SETTING, values, strict=True)) for values in itertools.product(*tried)]
 
     def trials(self) -> list[FineTune]:
         """A fine-tuning for each setting, whose weights are not kept."""

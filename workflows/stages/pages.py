@@ -85,9 +85,8 @@ class FetchDump(CorpusStage):
 
     def work(self) -> Result:
         progress = functools.partial(terminal.progress_bar, unit="B")
-        return fetch.build(
-            self.corpus.dump, self.folder, allow_truncated=self.corpus.allow_truncated, progress=progress
-        )
+        truncated = self.corpus.allow_truncated
+        return fetch.build(self.corpus.dump, self.folder, allow_truncated=truncated, progress=progress)
 
 
 class DumpReader(CorpusStage, beam.BeamStage):

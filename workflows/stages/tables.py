@@ -76,9 +76,7 @@ class ResolveRedirects(SparkStage):
         from pipeline.jobs.tables import redirects
 
         language = self.fetched().manifest().facts["site"]["language"]
-        return redirects.build(
-            self.job(), profile=self.corpus.profile, dump=self.corpus.dump, language=language
-        )
+        return redirects.build(self.job(), **self.values("corpus", "profile", "dump"), language=language)
 
 
 class ResolveLinks(SparkStage):
