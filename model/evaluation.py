@@ -18,9 +18,7 @@ def of_workdir(workdir: Path) -> tuple[Path, Path]:
     finished = read_optional(workdir / "stages.json")
     for stage in (wanted := ("Pretrain", "BuildSequences")):
         if stage not in finished:
-            raise ValueError(
-                f"{workdir}: no finished {stage} there; give a work directory, or MODEL SEQUENCES"
-            )
+            raise ValueError(f"{workdir}: no finished {stage} there; give a workdir, or MODEL SEQUENCES")
     model, sequences = (workdir / finished[stage] for stage in wanted)
     return model, sequences
 

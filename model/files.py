@@ -86,9 +86,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         }
     if (folder / OLD_WEIGHTS).is_file():
         return read_old_tensors(folder / OLD_WEIGHTS)
-    raise ValueError(
-        f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with a model's weights"
-    )
+    raise ValueError(f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with weights")
 
 
 def read_parts(index: Path) -> list[Path]:

@@ -104,10 +104,7 @@ def answer(options: argparse.Namespace) -> Errors:
     predictor = load(options.folder, device=options.device, annotate=annotate)
     check_ways(predictor, options)
     if annotate is None and read_json(options.folder / CONFIG).get("entities_sha256"):
-        print(
-            "fine-tuned with the entities of a mention table, and asked without: see --mentions",
-            file=sys.stderr,
-        )
+        print("fine-tuned with entities of a mention table, asked without: see --mentions", file=sys.stderr)
     predictor = replace(
         predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
     )
@@ -146,9 +143,7 @@ def check_ways(predictor: Predictor, options: argparse.Namespace) -> None:
             "(docs/reference/tasks.md shows them)"
         )
     if options.format != FORMATS[0]:
-        raise ValueError(
-            f"--format {options.format}: {options.folder} is no model of ner; its answers are JSON"
-        )
+        raise ValueError(f"--format {options.format}: {options.folder} is no ner model; it answers in JSON")
 
 
 if __name__ == "__main__":

@@ -313,9 +313,7 @@ def check_together(configuration: Configuration, given: Mapping[str, Any]) -> No
     """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
     if configuration.base_model == SCRATCH:
         start = given.get("entity_start")
-        check(
-            start != TITLES, "entity_start", start, "random: without a base model words have no meaning yet"
-        )
+        check(start != TITLES, "entity_start", start, "random: without a base model words mean nothing yet")
         if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
             raise ValueError(
                 "phases has 'new' alone, which trains what a base model does not bring: without one that is "

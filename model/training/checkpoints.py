@@ -73,9 +73,7 @@ def hold(folder: Path) -> Iterator[None]:
                 f"{folder.parent}: another run trains there; wait for it, or choose another folder"
             ) from None
         except OSError as error:
-            logger.warning(
-                "%s: cannot be locked (%s); see that no other run trains there", folder, error.strerror
-            )
+            logger.warning("%s: cannot be locked (%s); let no other run train there", folder, error.strerror)
         yield
 
 

@@ -47,9 +47,7 @@ def detect_format(path: str) -> str:
         return "gz"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.lower().startswith((b"<!doctype html", b"<html")):
-        raise ValueError(
-            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
-        )
+        raise ValueError(f"{path}: an HTML page, not a dump; wanted .xml, .xml.bz2 or .xml.gz")
     if text.startswith((b"<mediawiki", b"<?xml", b"<!--")):
         return "xml"
     raise ValueError(
@@ -108,9 +106,7 @@ def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]
 
 def _warn_of_garbage(path: str, byte: int) -> None:
     count = (storage.file_size(path) or byte) - byte
-    logger.warning(
-        "%s: %d bytes behind the end of its bzip2 data, at byte %d, are left out", path, count, byte
-    )
+    logger.warning("%s: %d bytes behind its bzip2 data, at byte %d, are left out", path, count, byte)
 
 
 def _read_gzip(path: str) -> Iterator[bytes]:

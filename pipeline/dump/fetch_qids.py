@@ -71,9 +71,7 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
             read += len(numbers)
             rows, is_page = find(numbers, ids)
             if len(twice := rows[has_item[rows] | is_repeated(rows)]):
-                raise ValueError(
-                    f"{path}: has two items of page {ids[twice[0]]}; wanted one; download it again"
-                )
+                raise ValueError(f"{path}: two items of page {ids[twice[0]]}; wanted one; download it again")
             has_item[rows] = True
             tables["qids"].extend(
                 zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True)

@@ -161,9 +161,7 @@ def read_site_info(path: str) -> SiteInfo:
     """
     head, encoding = read_head(path)
     if encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise ValueError(
-            f"{path}: its XML is in {encoding}; wanted UTF-8; convert the file and its first line"
-        )
+        raise ValueError(f"{path}: its XML is {encoding}; wanted UTF-8; convert the file and its first line")
     if not re.match(rb"<mediawiki[\s>]", head):
         raise ValueError(
             f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export, its elements without prefix"

@@ -138,9 +138,7 @@ def prepare(
     inputs = InputSettings(words, labels, markers, max_words, settings.profile)
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
     if not features["train"].items:
-        raise ValueError(
-            f"{datasets['train'].path}: none of its examples fits into the model; give shorter ones"
-        )
+        raise ValueError(f"{datasets['train'].path}: no example fits into the model; give shorter ones")
     warn_of_length(weights, features["train"].items)
     module = task.head(luke, len(labels), entities=variant.entities)
     if settings.profile == "fixed":

@@ -264,9 +264,7 @@ def _tag(line: Line) -> Tag:
         return parse_tag(line.tag)
     except ValueError as error:
         if line.columns[0].startswith("#"):
-            raise ValueError(
-                f"{line.where}: {error}; if the line is a comment, remove it and others"
-            ) from None
+            raise ValueError(f"{line.where}: {error}; remove the line if it is a comment") from None
         raise ValueError(
             f"{line.where}: {error}; --tag-column (of predictions --predicted-column) names another column by its "
             "number, or by its name where the first line has names"

@@ -130,9 +130,7 @@ def entity_span(record: Record, passage: str) -> CharacterSpan:
     for after in (end, end + 1):
         if 0 <= start < after <= len(passage) and passage[start:after] == text:
             return start, after
-    raise record.error(
-        f"text is {text!r}, which is not at start {start}, end {end} of the passage; correct them"
-    )
+    raise record.error(f"text is {text!r}, not the passage's from {start} to {end}; correct them")
 
 
 def places_of(text: str, passage: str, entities: Sequence[CharacterSpan]) -> list[CharacterSpan]:

@@ -76,9 +76,7 @@ def check_output(output: Path) -> None:
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path}: a file; give a folder to write")
     if output.exists() and (found := sorted(path.name for path in output.iterdir())):
-        raise ValueError(
-            f"{output}: holds {', '.join(found[:5])}; give a new folder, or remove what is there"
-        )
+        raise ValueError(f"{output}: holds {', '.join(found[:5])}; give a new folder, or empty this one")
 
 
 def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:

@@ -114,13 +114,9 @@ def read_command(arguments: Sequence[str]) -> Command:
     given, words = _flags_and_words(arguments)
     known = steps()
     if words and words[0] not in known:
-        raise ValueError(
-            f"{words[0]}: no such stage{similar(words[0], known)} (there are {', '.join(known)})"
-        )
+        raise ValueError(f"{words[0]}: no such stage{similar(words[0], known)} (known: {', '.join(known)})")
     if len(words) > 1:
-        raise ValueError(
-            f"{words[1]}: one stage at a time, and values follow their flag; wanted --flag value"
-        )
+        raise ValueError(f"{words[1]}: one stage at a time, and values follow flags; wanted --flag value")
     command = Command(stage=words[0] if words else "")
     stage = known[command.stage] if words else Step
     own = helping.own_parameters(stage)

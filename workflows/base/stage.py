@@ -54,9 +54,7 @@ class RunParameter(luigi.Parameter[Run]):
 class Step(luigi.Task):
     """A stage, or several of them together: a command names one."""
 
-    settings = RunParameter(
-        default=Run(), description="the run, as JSON; what the command line gives becomes it"
-    )
+    settings = RunParameter(default=Run(), description="the run, as JSON, made of the command line")
 
     # The tables of a run file that the step and its upstream stages read.
     TABLES: ClassVar[tuple[str, ...]] = ("corpus", "machine")

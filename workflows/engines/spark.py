@@ -49,9 +49,7 @@ def check_spark(stage: Step) -> None:
         if key in _BY_FLAG:
             raise ValueError(f"machine.spark_conf {key}={value}: {_BY_FLAG[key]} sets it")
         if key in spark_session.FIXED:
-            raise ValueError(
-                f"machine.spark_conf {key}={value}: what the tables hold depends on it; leave it out"
-            )
+            raise ValueError(f"machine.spark_conf {key}={value}: the tables depend on it; leave it out")
     workdir = os.path.abspath(stage.workdir)
     if workdir != workdir.encode("utf-8", "replace").decode():
         raise ValueError(f"--workdir {workdir!a}: no UTF-8, which Spark wants; give another folder")
@@ -60,9 +58,7 @@ def check_spark(stage: Step) -> None:
             f"--workdir {workdir}: Spark reads no name with a colon and one of []{{}}*?\\; give another folder"
         )
     if "," in (root := scratch_root(stage)):
-        raise ValueError(
-            f"machine.scratch {root}: Spark would end the name at the comma; give another folder"
-        )
+        raise ValueError(f"machine.scratch {root}: Spark ends the name at the comma; give another folder")
 
 
 def scratch_root(stage: Step) -> str:
@@ -89,9 +85,7 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
         if _EXECUTOR_MEMORY not in {**spark_session.users_settings(), **wanted}:
-            logger.info(
-                "Spark: executors have 1 GB; more by --set machine.spark_conf.%s=8g", _EXECUTOR_MEMORY
-            )
+            logger.info("Spark: executors get 1 GB; more by --set machine.spark_conf.%s=8g", _EXECUTOR_MEMORY)
     atexit.register(_end)
     if root := scratch_root(stage):
         wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "machine.scratch"))

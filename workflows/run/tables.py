@@ -124,9 +124,7 @@ class Sequences:
         AUTO, whole_number(1), "word tokens of a sequence, [CLS] and [SEP] included; auto: the preset's"
     )
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences: float = unhashed_option(
-        0.2, SHARE, "share of sentences that may be dropped for their length"
-    )
+    max_dropped_sentences: float = unhashed_option(0.2, SHARE, "share of sentences dropped for their length")
     annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
     annotated_place: str = option(
         "beside",
@@ -276,9 +274,7 @@ class Linking:
         path(),
         "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose",
     )
-    mentions: str = option(
-        "", path(), "folder of a BuildMentionTable, by which counts choose; empty: that of this dump"
-    )
+    mentions: str = option("", path(), "BuildMentionTable folder by which counts choose; empty: this dump's")
     min_probability: float = option(
         0.0,
         SHARE,

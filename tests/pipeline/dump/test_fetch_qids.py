@@ -97,7 +97,7 @@ def test_few_items_are_told_and_none_refused(tmp_path: Path, caplog: pytest.LogC
     [
         ((13, "wikibase_item", b"P31"), "line 32: found b'P31'; wanted a QID, as Q42, for the .* of page 13"),
         ((13, "wikibase_item", b"Q0"), "line 32: found b'Q0'"),
-        ((10, "wikibase_item", b"Q11"), "has two items of page 10; wanted one"),
+        ((10, "wikibase_item", b"Q11"), "two items of page 10; wanted one"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be(tmp_path: Path, row: Row, message: str) -> None:
