@@ -72,17 +72,9 @@ def load_encoder(
     left_out = (queries & set(weights)) - wanted
     absent = missing_queries(wanted, weights, source)
     if left_out:
-        logger.info(
-            "%s: %d entity-aware query tensors are left out, original attention is wanted",
-            source,
-            len(left_out),
-        )
-    load_strictly(
-        module,
-        {key: weights[key] for key in set(weights) - left_out},
-        source=source,
-        optional=optional | absent,
-    )
+        logger.info("%s: %d entity-aware query tensors are left out", source, len(left_out))
+    kept = {key: weights[key] for key in set(weights) - left_out}
+    load_strictly(module, kept, source=source, optional=optional | absent)
     if absent:
         logger.info("%s: entity-aware queries start as copies of Q, as in the paper", source)
         for part in module.modules():
@@ -145,11 +137,8 @@ def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[
         return config, keys.from_transformers(weights, path, with_heads=with_heads)
     if fine_tuned := read_fine_tuned(folder):
         left_out = () if fine_tuned.get("entities") else ("luke.entity_embeddings.",)
-        weights = {
-            key: each
-            for key, each in weights.items()
-            if key.startswith("luke.") and not key.startswith(left_out)
-        }
+        encoder = (key for key in weights if key.startswith("luke.") and not key.startswith(left_out))
+        weights = {key: weights[key] for key in encoder}
     prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
     return config, {f"{prefix}{key}": tensor for key, tensor in weights.items()}
 

@@ -123,11 +123,8 @@ class Checkpoints:
                 for name, value in self.environment.items()
                 if before.get(name) != value
             ]:
-                logger.warning(
-                    "%s: made with %s; the bits may differ from those of an unbroken run",
-                    path,
-                    "; ".join(changes),
-                )
+                made = "; ".join(changes)
+                logger.warning("%s: made with %s; an unbroken run may have other bits", path, made)
             logger.info("%s: resumed after step %d", path, state["step"])
             module.load_state_dict(read_tensors(path / MODEL))
             return Checkpoint(path, state["step"], state["figures"])
