@@ -176,10 +176,8 @@ def describe_workdir(workdir: str) -> Iterator[str]:
         size, dropped = f"{manifest.total_bytes / 1e6:,.1f} MB", f"{sum(manifest.drops.values()):,}"
         if not siblings:
             rows.append((stage, name, size, _finished(folder), dropped, kept))
-    rows = [
-        ("stage", "folder", "size", "made (UTC)", "dropped", "kept"),
-        *sorted(rows, key=lambda row: row[3]),
-    ]
+    header = ("stage", "folder", "size", "made (UTC)", "dropped", "kept")
+    rows = [header, *sorted(rows, key=lambda row: row[3])]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         cells = (
@@ -207,10 +205,8 @@ def describe_name(folder: str, name: str) -> Iterator[str]:
     entry = table.get(table.as_named(name)[0])
     if not entry:
         raise ValueError(f"{folder}: {name!r} is no link's text")
-    yield (
-        f"{_cell(name)}: {entry.total_links:,} links among {entry.occurrences:,} occurrences, link probability "
-        f"{entry.link_probability:.4f}"
-    )
+    counts = f"{entry.total_links:,} links among {entry.occurrences:,} occurrences"
+    yield f"{_cell(name)}: {counts}, link probability {entry.link_probability:.4f}"
     for target in entry.candidates:
         known = "" if target.entity_id is None else f"  entity {target.entity_id}"
         yield f"  {target.commonness:7.2%}  {target.link_count:>9,}  {_cell(target.title)}{known}"
@@ -229,10 +225,8 @@ def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
         mentions = sorted(zip(row["entity_starts"], row["entity_ends"], row["entity_ids"], strict=True))
         for start, end, entity in mentions:
             if start >= at:
-                parts += [
-                    words.decode(ids[at:start]),
-                    f" [[{words.decode(ids[start:end]).strip()} -> {titles[entity].as_py()}]]",
-                ]
+                mention = words.decode(ids[start:end]).strip()
+                parts += [words.decode(ids[at:start]), f" [[{mention} -> {titles[entity].as_py()}]]"]
                 at = end
         parts.append(words.decode(ids[at:]))
         yield f"- sequence {number}, page {row['page_id']}"

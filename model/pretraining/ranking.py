@@ -67,12 +67,8 @@ def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, specia
             losses.append(functional.cross_entropy(logits, wanted, reduction="none"))
             ranks.append(1 + is_above.sum(dim=1))
             known.append(1 + is_above[:, special:].sum(dim=1))
-    return Scores(
-        labels.cpu().numpy(),
-        torch.cat(losses).double().cpu().numpy(),
-        torch.cat(ranks).cpu().numpy(),
-        torch.cat(known).cpu().numpy(),
-    )
+    columns = (labels, torch.cat(losses).double(), torch.cat(ranks), torch.cat(known))
+    return Scores(*(column.cpu().numpy() for column in columns))
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:

@@ -64,11 +64,8 @@ class Record:
 
     def show(self, group: str, line: Line) -> None:
         """Give the numbers to TensorBoard, where it is installed, and to the tracker, if there is one."""
-        numbers = {
-            f"{group}/{name}": value
-            for name, value in line.items()
-            if name not in ("step", "phase") and isinstance(value, int | float)
-        }
+        found = {name: value for name, value in line.items() if isinstance(value, int | float)}
+        numbers = {f"{group}/{name}": value for name, value in found.items() if name not in ("step", "phase")}
         if self.board:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, line["step"])

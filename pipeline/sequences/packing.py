@@ -74,13 +74,8 @@ def build_page(
     own = entity_id(title) if title is not None and profile != "paper" else None
     for paragraph in paragraphs:
         links = list(_known_links(paragraph.links, entity_id, own, profile, drops))
-        spans = split(
-            paragraph.text,
-            language,
-            splitter,
-            [(link.start, link.end) for link in paragraph.links],
-            profile=profile,
-        )
+        places = [(link.start, link.end) for link in paragraph.links]
+        spans = split(paragraph.text, language, splitter, places, profile=profile)
         sentences += _sentences(paragraph.text, links, spans, drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))

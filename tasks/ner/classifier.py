@@ -58,9 +58,8 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
     )
     inputs = inputs_of(sequences, entities=entities)
     begins = dict(zip(encoded, inputs.layout.word_offsets[:-1].tolist(), strict=True))
-    places = np.concatenate(
-        [feature.positions + begins[key] for key, feature in zip(keys, features, strict=True)]
-    )
+    moved = (feature.positions + begins[key] for key, feature in zip(keys, features, strict=True))
+    places = np.concatenate([*moved])
     if entities:
         places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])
     labels = torch.from_numpy(np.concatenate([feature.labels for feature in features]))

@@ -297,10 +297,6 @@ def _documents(sentences: Sequence[Sentence], has_documents: bool) -> tuple[Docu
         return tuple(Document((), (sentence,)) for sentence in sentences)
     starts = [n for n, sentence in enumerate(sentences) if sentence.rows[0][0] == DOCUMENT_START]
     leading = [Document((), tuple(sentences[: starts[0]]))] if starts[0] else []
-    return (
-        *leading,
-        *(
-            Document(sentences[start].rows[0], tuple(sentences[start + 1 : end]))
-            for start, end in pairwise([*starts, len(sentences)])
-        ),
-    )
+    parts = pairwise([*starts, len(sentences)])
+    others = (Document(sentences[start].rows[0], tuple(sentences[start + 1 : end])) for start, end in parts)
+    return (*leading, *others)

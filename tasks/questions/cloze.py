@@ -165,10 +165,8 @@ class ClozeAnswering(QuestionTask):
         The places of an entity are the placeholder's and its own: those of entities or, where the model is to see none,
         of the words where they begin.
         """
-        inputs = inputs_of(
-            ((each.word_ids, np.full(len(each.ends), MASK_ROW), each.ends) for each in features),
-            entities=entities,
-        )
+        sequences = ((each.word_ids, np.full(len(each.ends), MASK_ROW), each.ends) for each in features)
+        inputs = inputs_of(sequences, entities=entities)
         begins = inputs.layout.entity_offsets + inputs.shape.words if entities else inputs.layout.word_offsets
         places = []
         for begin, each in zip(begins[:-1].tolist(), features, strict=True):

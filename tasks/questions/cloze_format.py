@@ -82,10 +82,8 @@ def ends_are_included(passages: Sequence[Record]) -> bool:
 def parse(record: Record, passage: Record, after_end: int) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
     text = common.filled_text(passage, "text")
-    answers = [
-        (characters(answer, len(text), after_end), answer.text("text"))
-        for answer in children(record, "answers")
-    ]
+    given = children(record, "answers")
+    answers = [(characters(answer, len(text), after_end), answer.text("text")) for answer in given]
     if not answers:
         raise record.error("answers is empty; wanted at least one; remove the question")
     number = record.field("idx", int, "the question's number") if "idx" in record.values else None
@@ -105,10 +103,8 @@ def parse_row(record: Record) -> Example:
     An answer is at every entity that has its text. Raises: ValueError naming the row and the field.
     """
     passage = common.filled_text(record, "passage")
-    entities = in_order(
-        entity_span(each, passage)
-        for each in common.listed_objects(record, "entity_spans", ("text", "start", "end"))
-    )
+    spans = common.listed_objects(record, "entity_spans", ("text", "start", "end"))
+    entities = in_order(entity_span(each, passage) for each in spans)
     texts = record.texts("answers")
     if not all(text.strip() for text in texts) or not texts:
         raise record.error("answers is empty, or has an empty text; wanted at least one; remove the question")

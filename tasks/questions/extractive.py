@@ -98,9 +98,8 @@ class ExtractiveAnswering(QuestionTask):
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
         """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
-        rows = nn.utils.rnn.pad_sequence(
-            module(batch).split(batch.sizes), batch_first=True, padding_value=float("-inf")
-        )
+        windows = module(batch).split(batch.sizes)
+        rows = nn.utils.rnn.pad_sequence(windows, batch_first=True, padding_value=float("-inf"))
         total = nn.functional.cross_entropy(rows, batch.labels, ignore_index=IGNORED, reduction="sum")
         return {"loss": total / (batch.labels != IGNORED).sum().clamp(min=1)}
 

@@ -80,10 +80,8 @@ def parse(record: Record, passage: str, article: Record) -> Example:
             f"question {record.identifier()!r} is impossible (is_impossible): it has no span that the model could "
             "point at; remove the impossible questions of SQuAD 2.0"
         )
-    answers = [
-        (answer.field("answer_start", int, "a character's number"), answer.text("text"))
-        for answer in common.listed_objects(record, "answers", ("text", "answer_start"))
-    ]
+    given = common.listed_objects(record, "answers", ("text", "answer_start"))
+    answers = [(each.field("answer_start", int, "a character's number"), each.text("text")) for each in given]
     if not answers:
         raise record.error(
             f"answers of question {record.identifier()!r} is empty; wanted at least one; remove the question"

@@ -61,11 +61,8 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
         blank_first=predictor.inputs.profile == "paper",
     )
     tokenizer = predictor.inputs.tokenizer
-    if (
-        task is extractive.TASK
-        and predictor.inputs.profile == "fixed"
-        and isinstance(tokenizer, ByteLevelBPE)
-    ):
+    parts_marks = task is extractive.TASK and predictor.inputs.profile == "fixed"
+    if parts_marks and isinstance(tokenizer, ByteLevelBPE):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
     write_card(predictor, folder, output, task.ARCHITECTURE)
 

@@ -61,9 +61,7 @@ def json_line(values: Values) -> str:
 
 # The question with its answer; of a file also its name.
 JSON_LINES = Format(
-    lambda place, values: json_line(
-        {name: place[name] for name in ("file",) if name in place} | dict(values)
-    ),
+    lambda place, values: json_line(({"file": place["file"]} if "file" in place else {}) | dict(values)),
     lambda place, error: json_line({"error": error, **place}),
 )
 

@@ -205,13 +205,12 @@ class Stage(Step):
 
     def identity(self) -> dict[str, Any]:
         """All that decides the stage's bytes; only to be asked when its inputs are there."""
+        inputs = {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
         return {
             "stage": type(self).__name__,
             "version": self.VERSION,
             "parameters": self.bytes_parameters(),
-            "inputs": {
-                name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()
-            },
+            "inputs": inputs,
         }
 
     def is_current(self) -> bool:

@@ -93,12 +93,8 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
             os.environ["SPARK_LOCAL_DIRS"] = wanted[_LOCAL_DIRS]
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
-        start = functools.partial(
-            spark_session.session,
-            defaults=defaults,
-            wanted=wanted,
-            is_short=_HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP,
-        )
+        is_short = _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
+        start = functools.partial(spark_session.session, defaults=defaults, wanted=wanted, is_short=is_short)
         try:
             return thread.submit(start, master, heap).result()
         except Exception as error:
@@ -110,12 +106,8 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
 def _reason(error: str) -> str:
     """Return why Spark did not start: of an error of Java's its last cause, else what Java said before it ended."""
     causes = re.findall(r"^(?:Caused by)?: (.+)", error, re.MULTILINE)
-    lines = [line.strip() for line in error.splitlines()]
-    told = [
-        line
-        for line in lines
-        if line and not re.match(r"at |\.\.\. |WARN|Using Spark's|Setting default", line)
-    ]
+    lines = filter(None, map(str.strip, error.splitlines()))
+    told = [line for line in lines if not re.match(r"at |\.\.\. |WARN|Using Spark's|Setting default", line)]
     return "; ".join(causes[-1:] or told[:_MOST_REASONS])
 
 

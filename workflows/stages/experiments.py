@@ -118,12 +118,8 @@ class FineTuneGrid(RetriesFailures, TorchStage):
         counts = Counter(record["state"] for record in records)
         finished = [stage for stage in self.stages() if stage not in failures]
         shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
-        return Result(
-            self.described(),
-            rows={"done": counts.pop("done", 0)},
-            drops=dict(counts),
-            facts={"failed": len(failures), "cells": shas},
-        )
+        rows, facts = {"done": counts.pop("done", 0)}, {"failed": len(failures), "cells": shas}
+        return Result(self.described(), rows=rows, drops=dict(counts), facts=facts)
 
     def record(self, cell: Cell, failures: dict[FineTuningStage, str]) -> dict[str, Any]:
         """The record of a cell, as the report reads it."""

@@ -107,12 +107,9 @@ class BuildEntityVocab(SparkStage):
 
     def takes_missing_pages(self) -> bool:
         """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
-        is_demo = (
-            self.corpus.missing_pages == AUTO
-            and self.corpus.dump == "demo"
-            and self.corpus.profile == "fixed"
-        )
-        return self.corpus.missing_pages == "in" or is_demo
+        given = self.corpus.missing_pages
+        is_demo = self.corpus.dump == "demo" and self.corpus.profile == "fixed"
+        return given == "in" or (given == AUTO and is_demo)
 
     def _is_a_part(self) -> bool:
         """Return whether the dump may be a part of a Wikipedia alone: the smallest whole ones are larger."""
