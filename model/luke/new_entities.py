@@ -32,7 +32,7 @@ def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> N
         entities.token.weight[PAD_ENTITY + 1 :] = words.token.weight[mask_word]
     copy_places(module)
     module.entities_are_new = True
-    logger.info("%s: weights without entities; they start as the word [MASK] at their mention", source)
+    logger.info("%s: weights without entities; entities start as the word [MASK] at their mention", source)
 
 
 @torch.no_grad()

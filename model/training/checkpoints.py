@@ -124,7 +124,7 @@ class Checkpoints:
                 if before.get(name) != value
             ]:
                 made = "; ".join(changes)
-                logger.warning("%s: made with %s; an unbroken run may have other bits", path, made)
+                logger.warning("%s: made with %s; the bits may differ from an unbroken run's", path, made)
             logger.info("%s: resumed after step %d", path, state["step"])
             module.load_state_dict(read_tensors(path / MODEL))
             return Checkpoint(path, state["step"], state["figures"])

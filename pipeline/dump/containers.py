@@ -47,7 +47,9 @@ def detect_format(path: str) -> str:
         return "gz"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.lower().startswith((b"<!doctype html", b"<html")):
-        raise ValueError(f"{path}: an HTML page, not a dump; wanted .xml, .xml.bz2 or .xml.gz")
+        raise ValueError(
+            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
+        )
     if text.startswith((b"<mediawiki", b"<?xml", b"<!--")):
         return "xml"
     raise ValueError(

@@ -64,7 +64,7 @@ def given_sentences(record: Record, text: str) -> list[CharacterSpan]:
     for number, value in enumerate(given):
         span = record.span(f"sentences[{number}]", value, len(text), "characters")
         if span[0] < last:
-            raise record.error(f"sentences[{number}] begins at {span[0]}, before another ends, at {last}")
+            raise record.error(f"sentences[{number}] begins at {span[0]}, before {last}, where another ends")
         spans.append(span)
         last = span[1]
     return spans

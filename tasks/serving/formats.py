@@ -43,7 +43,7 @@ def find_format(name: str, labels: Sequence[str], output: Path | None, paths: Se
     Raises: ValueError where it lacks a folder, or has one that it does not use, and where documents share a name.
     """
     if name == "brat" and output is None:
-        raise ValueError("brat keeps each document in files of its own; give a folder by --output DIR")
+        raise ValueError("brat keeps each document in files of its own; give --output DIR")
     if name != "brat" and output is not None:
         raise ValueError(f"--output {output}: {name} is written to stdout; only brat has files of its own")
     if output is not None:
