@@ -187,7 +187,7 @@ def broken(old: bytes, new: bytes) -> bytes:
         (sql([ROWS])[: sql([ROWS]).index(b"notoc")], r"line 32: found b\"\(4,'"),
         (gzip.compress(sql([ROWS]))[:-30], "damaged or cut off.*download it again"),
         (b"<html>", "line 1: found b'<html>'"),
-        (b"", "no table page_props; wanted WIKI-DATE-page_props.sql.gz"),
+        (b"", "no table page_props; wanted the dump's WIKI-DATE-page_props.sql.gz"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line_and_what_is_there(tmp_path: Path, content: bytes, message: str) -> None:
