@@ -31,6 +31,7 @@ setup(
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
         "tasks.linking.service": ["page/*"],
+        "tasks.serving": ["marks.css", "page.html"],
         "workflows.base": ["luigi.toml"],
         "workflows.planning": ["costs.toml"],
         "workflows.report": ["templates/*"],

@@ -18,9 +18,7 @@ def of_workdir(workdir: Path) -> tuple[Path, Path]:
     finished = read_optional(workdir / "stages.json")
     for stage in (wanted := ("Pretrain", "BuildSequences")):
         if stage not in finished:
-            raise ValueError(
-                f"{workdir}: no finished {stage} there; give a work directory, or MODEL SEQUENCES"
-            )
+            raise ValueError(f"{workdir}: no finished {stage} there; give a workdir, or MODEL SEQUENCES")
     model, sequences = (workdir / finished[stage] for stage in wanted)
     return model, sequences
 
@@ -32,9 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sequences", type=Path, nargs="?", help="folder of BuildSequences")
     parser.add_argument("--commonest", type=Path, help="commonest.arrow of Pretrain, for a second baseline")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    parser.add_argument(
-        "--rounds", type=int, default=1, help="times that each sequence is masked (default: 1)"
-    )
+    parser.add_argument("--rounds", type=int, default=1, help="times that a sequence is masked (default: 1)")
     parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time (default: 8)")
     options = parser.parse_args(arguments)
     if options.rounds < 1 or options.batch_size < 1:

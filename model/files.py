@@ -12,12 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-CONFIG, WEIGHTS, INDEX, OLD_WEIGHTS = (
-    "config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-)
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+INDEX, OLD_WEIGHTS = "model.safetensors.index.json", "pytorch_model.bin"
 # Beside a pretrained model: its configuration, its held-out figures, and its predictions for some mentions.
 PRETRAINING, EVALUATION, ANSWERS = "pretraining.json", "evaluation.jsonl", "answers.jsonl"
 
@@ -86,9 +82,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         }
     if (folder / OLD_WEIGHTS).is_file():
         return read_old_tensors(folder / OLD_WEIGHTS)
-    raise ValueError(
-        f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with a model's weights"
-    )
+    raise ValueError(f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with weights")
 
 
 def read_parts(index: Path) -> list[Path]:

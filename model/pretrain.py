@@ -94,12 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
         of_run = {"preset": "base", "base_model": SCRATCH, "profile": "fixed", "seed": 42}
         chosen = {name: run.pop(name, default) for name, default in of_run.items()}
         chosen |= {name: given for name in of_run if (given := options.pop(name)) is not None}
-        configuration = choose(
-            chosen.pop("preset"),
-            {**run, **values},
-            base_model=chosen.pop("base_model"),
-            entities=options.pop("entities"),
-        )
+        preset, base_model = chosen.pop("preset"), chosen.pop("base_model")
+        entities = options.pop("entities")
+        configuration = choose(preset, {**run, **values}, base_model=base_model, entities=entities)
         figures = pretrain(
             *places, configuration, **{**options, **chosen}, progress=sys.stderr.isatty(), execution=execution
         )

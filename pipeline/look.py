@@ -3,7 +3,6 @@
 python -m pipeline.look work                  the finished stages, with their rows, drops, sizes and times
 python -m pipeline.look work --stage Pretrain the folder of a stage: its values, drops, and first rows
 python -m pipeline.look work --name Paris     the pages that a name can stand for
-python -m pipeline.look work --title Paris    the page that a title ends at, and the number of links to it
 python -m pipeline.look work --page Paris     the text of a page with its links
 python -m pipeline.look work/pages-0b2f3c4d --table paragraphs --rows 5
 """
@@ -177,10 +176,8 @@ def describe_workdir(workdir: str) -> Iterator[str]:
         size, dropped = f"{manifest.total_bytes / 1e6:,.1f} MB", f"{sum(manifest.drops.values()):,}"
         if not siblings:
             rows.append((stage, name, size, _finished(folder), dropped, kept))
-    rows = [
-        ("stage", "folder", "size", "made (UTC)", "dropped", "kept"),
-        *sorted(rows, key=lambda row: row[3]),
-    ]
+    header = ("stage", "folder", "size", "made (UTC)", "dropped", "kept")
+    rows = [header, *sorted(rows, key=lambda row: row[3])]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         cells = (
@@ -208,26 +205,11 @@ def describe_name(folder: str, name: str) -> Iterator[str]:
     entry = table.get(table.as_named(name)[0])
     if not entry:
         raise ValueError(f"{folder}: {name!r} is no link's text")
-    yield (
-        f"{_cell(name)}: {entry.total_links:,} links among {entry.occurrences:,} occurrences, link probability "
-        f"{entry.link_probability:.4f}"
-    )
+    counts = f"{entry.total_links:,} links among {entry.occurrences:,} occurrences"
+    yield f"{_cell(name)}: {counts}, link probability {entry.link_probability:.4f}"
     for target in entry.candidates:
         known = "" if target.entity_id is None else f"  entity {target.entity_id}"
         yield f"  {target.commonness:7.2%}  {target.link_count:>9,}  {_cell(target.title)}{known}"
-
-
-def describe_title(folder: str, title: str) -> Iterator[str]:
-    """The page that a title ends at, and the links to it. Raises: ValueError where the dump knows no such title."""
-    from pipeline.lookup.mentions import MentionTable
-
-    table = MentionTable(folder)
-    target = table.targets.get(title)
-    if not target:
-        raise ValueError(f"{folder}: no page {title!r}, and no link to one")
-    for name, value in target._asdict().items():
-        yield f"  {name:<9}  {_cell(value)}"
-    yield f"  {'links':<9}  {table.links_to([target.title])[target.title]:,}"
 
 
 def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
@@ -243,10 +225,8 @@ def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
         mentions = sorted(zip(row["entity_starts"], row["entity_ends"], row["entity_ids"], strict=True))
         for start, end, entity in mentions:
             if start >= at:
-                parts += [
-                    words.decode(ids[at:start]),
-                    f" [[{words.decode(ids[start:end]).strip()} -> {titles[entity].as_py()}]]",
-                ]
+                mention = words.decode(ids[start:end]).strip()
+                parts += [words.decode(ids[at:start]), f" [[{mention} -> {titles[entity].as_py()}]]"]
                 at = end
         parts.append(words.decode(ids[at:]))
         yield f"- sequence {number}, page {row['page_id']}"
@@ -269,8 +249,6 @@ def describe(path: str, options: argparse.Namespace) -> Iterator[str]:
         path = storage.finished_folder(path, options.stage)
     if options.name is not None:
         return describe_name(of_stage(path, "BuildMentionTable"), options.name)
-    if options.title is not None:
-        return describe_title(of_stage(path, "BuildMentionTable"), options.title)
     if options.page is not None:
         return describe_page(of_stage(path, "ExtractPages"), options.page)
     if options.tokenizer is not None:
@@ -296,20 +274,13 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "paths", nargs="+", help="a work directory, a stage's folder, or one Parquet, Arrow or text file"
-    )
+    parser.add_argument("paths", nargs="+", help="a work directory, a stage's folder, a table or a text")
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
-    parser.add_argument(
-        "--stage", metavar="NAME", help="of a work directory, show this stage's newest folder"
-    )
+    parser.add_argument("--stage", metavar="NAME", help="of a work directory, this stage's newest folder")
     parser.add_argument("--table", help="show only the table of this name")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     parser.add_argument("--name", help="of a mention table, show the pages that this name can stand for")
-    parser.add_argument("--title", help="of a mention table, show the page that this title ends at")
-    parser.add_argument(
-        "--tokenizer", metavar="DIR", help="show sequences as words, with the tokenizer of this folder"
-    )
+    parser.add_argument("--tokenizer", metavar="DIR", help="show sequences as words, by this tokenizer")
     return parser
 
 

@@ -30,18 +30,15 @@ def _read_columns() -> dict[str, dict[str, Any]]:
     return stages
 
 
-def word_id(word_vocab_size: int) -> pa.DataType:
-    """The type of word ids: 16 bits wide where the vocabulary allows it."""
-    return pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
-
-
 def _type(kind: Any, word_vocab_size: int) -> pa.DataType:
     match kind:
         case [element, *size]:
             return pa.list_(_type(element, word_vocab_size), *size)
         case dict():
             return pa.struct([(name, _type(each, word_vocab_size)) for name, each in kind.items()])
-    return word_id(word_vocab_size) if kind == "word_id" else pa.type_for_alias(kind)
+        case "word_id":  # 16 bits wide where the vocabulary allows it
+            return pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
+    return pa.type_for_alias(kind)
 
 
 def _table(columns: Mapping[str, Any], word_vocab_size: int = 1 << 16) -> Table:

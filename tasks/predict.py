@@ -15,18 +15,10 @@ from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
 from tasks.io.arguments import fine_tuned_folder, positive, run
 from tasks.io.records import Errors, Record, parse_line
+from tasks.serving import streams
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
-from tasks.serving.streams import (
-    AT_ONCE,
-    add_on_error,
-    answer_stream,
-    files,
-    lines_of,
-    numbered,
-    report_errors,
-)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -69,7 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="K",
         help="give the probabilities of the K likeliest classes (ner: of each entity); questions: the K best answers",
     )
-    add_on_error(parser)
+    streams.add_on_error(parser)
     parser.add_argument(
         "--mentions",
         type=Path,
@@ -98,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
-    run(lambda: report_errors(answer(options), options.on_error))
+    run(lambda: streams.report_errors(answer(options), options.on_error))
 
 
 def answer(options: argparse.Namespace) -> Errors:
@@ -112,10 +104,7 @@ def answer(options: argparse.Namespace) -> Errors:
     predictor = load(options.folder, device=options.device, annotate=annotate)
     check_ways(predictor, options)
     if annotate is None and read_json(options.folder / CONFIG).get("entities_sha256"):
-        print(
-            "fine-tuned with the entities of a mention table, and asked without: see --mentions",
-            file=sys.stderr,
-        )
+        print("fine-tuned with entities of a mention table, asked without: see --mentions", file=sys.stderr)
     predictor = replace(
         predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
     )
@@ -128,14 +117,16 @@ def answer(options: argparse.Namespace) -> Errors:
         cut.update(", ".join(each["cut"]) for each in answers if "cut" in each)
         return answers
 
-    errors = answer_stream(
+    errors = streams.answer_stream(
         ask,
-        files(paths) if paths else numbered(lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))),
+        streams.files(paths)
+        if paths
+        else streams.numbered(streams.lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))),
         sys.stdout,
         parse=partial(question, language=options.language) if is_text else parse_line,
         form=form,
         on_error=options.on_error,
-        size=1 if paths else AT_ONCE,  # a file may be long
+        size=1 if paths else streams.AT_ONCE,  # a file may be long
     )
     for what, count in cut.items():
         print(f"too long for the model, and cut ({what}): {count} inputs", file=sys.stderr)
@@ -152,9 +143,7 @@ def check_ways(predictor: Predictor, options: argparse.Namespace) -> None:
             "(docs/reference/tasks.md shows them)"
         )
     if options.format != FORMATS[0]:
-        raise ValueError(
-            f"--format {options.format}: {options.folder} is no model of ner; its answers are JSON"
-        )
+        raise ValueError(f"--format {options.format}: {options.folder} is no ner model; it answers in JSON")
 
 
 if __name__ == "__main__":

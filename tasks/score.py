@@ -29,9 +29,7 @@ OPTIONS = {
         ),
         "--predicted-column": ("predicted_column", "where the predictions have their tags, likewise"),
     },
-    "entity_typing": {
-        "--labels": ("labels", "file with the types to score (default: the nine general ones)")
-    },
+    "entity_typing": {"--labels": ("labels", "file with types to score (default: the nine general ones)")},
     "relation_classification": {
         "--negative-label": ("negative", "class that is not scored (default: no_relation, Other, NA or None)")
     },

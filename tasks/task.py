@@ -87,9 +87,8 @@ class Hyperparameters:
         for name in ("tokens_per_batch", "patience", "micro_batch_size"):
             check_value(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         check_value(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
-        check_value(
-            self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}"
-        )
+        known = f"one of {', '.join(PRECISIONS)}"
+        check_value(self.precision in PRECISIONS, "precision", self.precision, known)
 
 
 def presets(task: str) -> Mapping[str, Hyperparameters]:
@@ -163,6 +162,26 @@ class LabelledBatch:
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedBatch(LabelledBatch):
+    """Features with the `places` (items, states) of the states that their items are classified by.
+
+    `sizes` are the numbers of items of each feature.
+    """
+
+    places: Tensor
+    sizes: tuple[int, ...]
+
+
+class PlaceClassifier(Classifier):
+    """A linear classifier over the states of each item together."""
+
+    def forward(self, batch: PlacedBatch) -> Tensor:
+        """Logits (items, labels)."""
+        states = self.luke(batch.inputs)[batch.places].flatten(1)
+        return self.classifier(self.dropout(states))
 
 
 def inputs_of(sequences: Iterable[tuple[Integers, Integers, Integers]], *, entities: bool) -> FlatBatch:
@@ -251,7 +270,8 @@ class Task(Protocol[Dataset, Feature]):
         """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
-        """For each feature of the batch its logits."""
+        """For each feature of the batch its logits, those of as many items as the batch's `sizes` say."""
+        return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]
 
     # Decode
 

@@ -99,9 +99,8 @@ class HeldOut:
     def most_frequent(self) -> tuple[int, int]:
         """The most frequent entity of the training sequences, and the most frequent known one."""
         known = self.training_counts[SPECIAL_ENTITIES:]
-        return int(self.training_counts.argmax()), SPECIAL_ENTITIES + int(known.argmax()) if len(
-            known
-        ) else -1
+        best_known = SPECIAL_ENTITIES + int(known.argmax()) if len(known) else -1
+        return int(self.training_counts.argmax()), best_known
 
 
 def read_commonest(path: Path, corpus: Corpus) -> list[pa.ChunkedArray]:

@@ -50,11 +50,9 @@ class Masker:
         """The sequence as seen in that epoch."""
         generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
         words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
+        ids = sequence.entity_ids.astype(np.int64)
         entities, entity_labels = mask_entities(
-            sequence.entity_ids.astype(np.int64),
-            generator,
-            self.entity_share,
-            masks_unknown=self.masks_unknown,
+            ids, generator, self.entity_share, masks_unknown=self.masks_unknown
         )
         ignored = [IGNORED]
         return MaskedSequence(

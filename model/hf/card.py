@@ -137,10 +137,8 @@ def read_training(folder: Path) -> dict[str, Any]:
     """The records in a pretrained model's folder: `pretraining`, and `evaluation` at its end."""
     path = folder / EVALUATION
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return {
-        "pretraining": read_optional(folder / PRETRAINING),
-        "evaluation": json.loads((lines or ["{}"])[-1]),
-    }
+    last = json.loads(lines[-1]) if lines else {}
+    return {"pretraining": read_optional(folder / PRETRAINING), "evaluation": last}
 
 
 def plain(value: Any) -> str:

@@ -97,12 +97,9 @@ def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
     with torch.device("meta"):
         whole = LukeForPretraining(config).state_dict()
     unneeded = {key for key in weights if is_entity_aware_query(key)} - set(whole)
-    check_fit(
-        whole | {key: weights[key] for key in unneeded},
-        weights,
-        source=str(source),
-        optional=missing_queries(whole, weights, str(source)),
-    )
+    wanted = whole | {key: weights[key] for key in unneeded}
+    missing = missing_queries(whole, weights, str(source))
+    check_fit(wanted, weights, source=str(source), optional=missing)
     return config, weights
 
 

@@ -21,21 +21,13 @@ _WEIGHTS, _OLD_WEIGHTS = "*.safetensors", "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model at Hugging Face.
+    """A model at Hugging Face."""
 
-    Attributes:
-        asked: how the user named it, for errors.
-        repository: its name there.
-        revision: the hash of the commit.
-        files: their names, or those of the files in the cache where Hugging Face does not answer.
-        place: where these are, for errors.
-    """
-
-    asked: str
-    repository: str
-    revision: str
-    files: frozenset[str]
-    place: str
+    asked: str  # how the user named it, for errors
+    repository: str  # its name there
+    revision: str  # the hash of the commit
+    files: frozenset[str]  # their names; where Hugging Face does not answer, of those in the cache
+    place: str  # where these are, for errors
 
     @property
     def identity(self) -> str:
@@ -47,14 +39,10 @@ class HubModel:
 def find_model(name: str, parameter: str = "model") -> HubModel:
     """The revision that a name means, found once a run; nothing is fetched.
 
-    Where Hugging Face does not answer it is the one that was fetched last.
+    Where Hugging Face does not answer it is the one that was fetched last. NAME@REVISION is that revision, NAME alone
+    the newest. `parameter` is the user's word for it, such as "--base-model".
 
-    Args:
-        name: as the user gave it. NAME@REVISION is that revision, NAME alone the newest.
-        parameter: the user's word for it, such as "--base-model".
-
-    Raises:
-        ValueError: there is no such model.
+    Raises: ValueError: there is no such model.
     """
     asked = f"{parameter} {name}"
     match = _NAME.fullmatch(name)
@@ -107,8 +95,7 @@ def _errors_in_a_line(asked: str) -> Iterator[None]:
 def check_weights(name: str, parameter: str) -> None:
     """Whether a model by name has weights that can be read; a folder is not looked into.
 
-    Raises:
-        ValueError: it has none.
+    Raises: ValueError: it has none.
     """
     if not os.path.isdir(name):
         _weights_of(find_model(name, parameter))
@@ -128,8 +115,7 @@ def _weights_of(model: HubModel) -> str:
 def model_folder(name: str, parameter: str = "model") -> str:
     """The local folder of a model: the folder itself, or what is fetched by its name.
 
-    Raises:
-        ValueError: there is no such model, or none of its weights can be read.
+    Raises: ValueError: there is no such model, or none of its weights can be read.
     """
     if os.path.isdir(name):
         return name
@@ -138,11 +124,7 @@ def model_folder(name: str, parameter: str = "model") -> str:
 
 
 def fetch(model: HubModel, files: Iterable[str]) -> str:
-    """The local folder of these files of a model, names or patterns.
-
-    Raises:
-        ValueError: they are not to be had.
-    """
+    """The local folder of these files of a model, names or patterns. Raises: ValueError: they are not to be had."""
     import huggingface_hub as hub
 
     with _errors_in_a_line(model.asked):

@@ -27,19 +27,6 @@ from model.luke.new_entities import start_entities_as_words
 logger = logging.getLogger(__name__)
 
 
-def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
-    """The configuration of a folder that `save_model` wrote or, where no heads are wanted, that fine-tuning did."""
-    path = folder / CONFIG
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; give a folder with a model")
-    values = read_json(path)
-    if not with_heads and read_fine_tuned(folder):
-        # Entities start as the words where it had none.
-        anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
-        values = values["model"] | anew
-    return LukeConfig.of_values(values, str(path))
-
-
 def read_fine_tuned(folder: Path) -> dict[str, Any]:
     """The configuration that fine-tuning wrote into a folder; empty for any other."""
     values = read_optional(folder / CONFIG)
@@ -85,17 +72,9 @@ def load_encoder(
     left_out = (queries & set(weights)) - wanted
     absent = missing_queries(wanted, weights, source)
     if left_out:
-        logger.info(
-            "%s: %d entity-aware query tensors are left out, original attention is wanted",
-            source,
-            len(left_out),
-        )
-    load_strictly(
-        module,
-        {key: weights[key] for key in set(weights) - left_out},
-        source=source,
-        optional=optional | absent,
-    )
+        logger.info("%s: %d entity-aware query tensors are left out", source, len(left_out))
+    kept = {key: weights[key] for key in set(weights) - left_out}
+    load_strictly(module, kept, source=source, optional=optional | absent)
     if absent:
         logger.info("%s: entity-aware queries start as copies of Q, as in the paper", source)
         for part in module.modules():
@@ -158,20 +137,22 @@ def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[
         return config, keys.from_transformers(weights, path, with_heads=with_heads)
     if fine_tuned := read_fine_tuned(folder):
         left_out = () if fine_tuned.get("entities") else ("luke.entity_embeddings.",)
-        weights = {
-            key: each
-            for key, each in weights.items()
-            if key.startswith("luke.") and not key.startswith(left_out)
-        }
+        encoder = (key for key in weights if key.startswith("luke.") and not key.startswith(left_out))
+        weights = {key: weights[key] for key in encoder}
     prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
     return config, {f"{prefix}{key}": tensor for key, tensor in weights.items()}
 
 
 def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, Path]:
-    """Configuration of any model that can be read, and the folder of its weights."""
+    """Configuration of any model that can be read, and the folder of its weights; a fine-tuned one has no heads."""
     folder = Path(path)
     if is_ours(folder):
-        return read_config(folder, with_heads=with_heads), folder
+        values = read_json(folder / CONFIG)
+        if not with_heads and read_fine_tuned(folder):
+            # Entities start as the words where it had none.
+            anew = {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
+            values = values["model"] | anew
+        return LukeConfig.of_values(values, str(folder / CONFIG)), folder
     values, folder = read_transformers(path)
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size

@@ -1,7 +1,6 @@
 """Fast paths of entity-aware attention, loss and tables; the tests hold each against a reference implementation.
 
 packing         the layout of packed tokens
-attention       chooses the attention kernel by device and layout
 attention_cpu   attention on CPUs: products of matrices, sequence after sequence
 attention_cuda  attention on GPUs: a variable-length kernel over packed sequences
 tables          large tables: the loss over them, part by part, and gradients that are added where they lie

@@ -61,7 +61,8 @@ class LinearCrossEntropy(torch.autograd.Function):
             top, at = logits.max(dim=1)
             best_at = torch.where(top > best, at + part.start, best_at)
             best = torch.maximum(top, best)
-            own = own + own_logits(logits, labels, part)
+            places, is_here = places_in(labels, part)
+            own = own + logits.gather(1, places)[:, 0] * is_here
             exponentials = logits.sub_(top[:, None]).exp_()
             sums = exponentials.sum(dim=1)
             total = torch.logaddexp(total, top + sums.log())
@@ -116,12 +117,6 @@ def part_logits(states: Tensor, table: Tensor, bias: Tensor, part: slice, dtype:
     """Logits (rows, part of the vocabulary), in float32 at least."""
     logits = states.to(dtype) @ table[part].to(dtype).T
     return logits.to(torch.promote_types(dtype, torch.float32)).add_(bias[part])
-
-
-def own_logits(logits: Tensor, labels: Tensor, part: slice) -> Tensor:
-    """Each row's logit of its label, 0 where the label is not in this part."""
-    places, is_here = places_in(labels, part)
-    return logits.gather(1, places)[:, 0] * is_here
 
 
 def less_one(probabilities: Tensor, labels: Tensor, part: slice) -> Tensor:

@@ -3,7 +3,12 @@
 Both take the states of words and entities as one tensor, and return the attended values; the output projection
 belongs to the layer. Original attention is entity-aware attention with four equal matrices. It does not look at kinds,
 so that a layout may give it all as words (`Packed.mixed`).
-A layout names the tokens that see each other (`model.kernels.packing`); `model.kernels.attention` chooses the kernel.
+A layout names the tokens that see each other (`model.kernels.packing`). The kernel is what suits the device:
+
+On a GPU, bf16   its variable-length kernel (`attention_cuda.attend_by_cases`)
+On a GPU, else   torch's attention over jagged tensors (`attention_cuda.attend_jagged`)
+On a CPU         products (`attention_cpu`), sequence after sequence; torch's attention where there is neither dropout
+                 nor a query for entities, except in training in bf16
 """
 
 from collections.abc import Sequence
@@ -12,12 +17,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.kernels import attention_cuda
-from model.kernels.attention import Queries, attend
+from model.kernels import attention_cpu, attention_cuda
 from model.kernels.packing import Packed, Reordered
 from model.luke.config import LukeConfig
 
 ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
+
+
+JAGGED_DEVICES = ("cuda",)  # where a fused kernel takes jagged batches
 
 
 class SelfAttention(nn.Module):
@@ -38,7 +45,7 @@ class SelfAttention(nn.Module):
         if has_kernel(states, self.head_size):
             return self.attend_on_gpu(states, layout, dropout)
         queries = self.queries(states, layout.word_count)
-        return attend(queries, self.key(states), self.value(states), layout, self.heads, dropout)
+        return attend(*queries, self.key(states), self.value(states), layout, self.heads, dropout)
 
     def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
         """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence."""
@@ -47,18 +54,16 @@ class SelfAttention(nn.Module):
             projected = Reordered.apply(projected, layout.order, layout.places)
         longest = max(words + entities for words, entities in layout.lengths)
         rows = self.rows(projected, layout.offsets.int(), longest)
-        attended = attention_cuda.attend_by_cases([rows], dropout).flatten(1)
-        return Reordered.apply(attended, layout.places, layout.order) if layout.entity_count else attended
+        return to_packed(attention_cuda.attend_by_cases([rows], dropout).flatten(1), layout)
 
     def rows(self, projected: Tensor, offsets: Tensor, longest: int) -> attention_cuda.Rows:
         """Tokens as the kernel takes them, of what was computed of each, side by side."""
-        return attention_cuda.Rows(
-            projected.unflatten(-1, (-1, self.heads, self.head_size)), offsets, longest
-        )
+        by_head = projected.unflatten(-1, (-1, self.heads, self.head_size))
+        return attention_cuda.Rows(by_head, offsets, longest)
 
-    def queries(self, states: Tensor, word_count: int) -> Queries:
-        """One query of every token for all keys."""
-        return Queries(self.query(states))
+    def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
+        """The queries (tokens, hidden) for word keys and, where they differ, for entity keys: one for all keys."""
+        return self.query(states), None
 
 
 class EntityAwareAttention(SelfAttention):
@@ -88,15 +93,47 @@ class EntityAwareAttention(SelfAttention):
             kinds.append(self.rows(of_entities, layout.entity_offsets, longest_entities))
         return attention_cuda.attend_by_cases(kinds, dropout).flatten(1)
 
-    def queries(self, states: Tensor, word_count: int) -> Queries:
+    def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
         """A query of every token for word keys, and one for entity keys; without entities the first alone."""
         if len(states) == word_count:
             return super().queries(states, word_count)
         words, entities = states[:word_count], states[word_count:]
-        return Queries(
-            torch.cat([self.query(words), self.entity_to_word_query(entities)]),
-            torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)]),
-        )
+        for_words = torch.cat([self.query(words), self.entity_to_word_query(entities)])
+        for_entities = torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)])
+        return for_words, for_entities
+
+
+def attend(
+    for_words: Tensor,
+    for_entities: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    layout: Packed,
+    heads: int,
+    dropout: float,
+) -> Tensor:
+    """Multi-head attention on (tokens, hidden): a token sees those of its own sequence.
+
+    `for_words` are the queries that meet the keys of words, `for_entities` those that meet entities' (None: the same).
+    """
+
+    def arrange(tokens: Tensor) -> Tensor:
+        if layout.entity_count:
+            tokens = Reordered.apply(tokens, layout.order, layout.places)
+        return tokens.unflatten(-1, (heads, -1))
+
+    entities = None if for_entities is None else arrange(for_entities)
+    in_order = arrange(for_words), entities, arrange(keys), arrange(values)
+    if keys.device.type in JAGGED_DEVICES:
+        attended = attention_cuda.attend_jagged(*in_order, layout, dropout)
+    else:
+        attended = attention_cpu.attend_in_turn(*in_order, layout.lengths, dropout)
+    return to_packed(attended.flatten(1), layout)
+
+
+def to_packed(tokens: Tensor, layout: Packed) -> Tensor:
+    """Tokens (tokens, hidden) that lie sequence after sequence, as they are packed."""
+    return Reordered.apply(tokens, layout.places, layout.order) if layout.entity_count else tokens
 
 
 def project(states: Tensor, parts: Sequence[nn.Linear]) -> Tensor:

@@ -136,7 +136,7 @@ class FlatBatch:
             ("entity_ids", self.entity_ids, entities), ("entity_labels", self.entity_labels, entities),
         )  # fmt: skip
         for name, ids, rows in named:
-            check_range(name, ids, rows)
+            refuse(name, ids, (ids < 0) | (ids >= rows), f"0 to {rows - 1}, the rows of the model's table")
         self.check_mentions()
         longest = max(length for length, _ in self.shape.lengths)
         if longest > config.max_words:
@@ -180,11 +180,6 @@ def collate(sequences: Sequence[MaskedSequence], *, max_mention_words: int, enti
     # An id that is too large for int32 must not become a small one: so it is beyond any table, and refused.
     within = np.concatenate(numbers).clip(*INT32)
     return FlatBatch(torch.from_numpy(within.astype(np.int32)), shape)
-
-
-def check_range(name: str, ids: Tensor, rows: int) -> None:
-    """Ids of a table with so many rows."""
-    refuse(name, ids, (ids < 0) | (ids >= rows), f"0 to {rows - 1}, the rows of the model's table")
 
 
 def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:

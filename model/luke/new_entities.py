@@ -32,9 +32,7 @@ def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> N
         entities.token.weight[PAD_ENTITY + 1 :] = words.token.weight[mask_word]
     copy_places(module)
     module.entities_are_new = True
-    logger.info(
-        "%s: no entity side in the weights; entities start as the word [MASK] at their mention", source
-    )
+    logger.info("%s: weights without entities; entities start as the word [MASK] at their mention", source)
 
 
 @torch.no_grad()
@@ -59,9 +57,8 @@ def hide_entities(luke: LukeModel, inputs: FlatBatch) -> None:
     def set_query(attention: nn.Module, arguments: tuple[Tensor, Packed]) -> None:
         assert isinstance(attention, EntityAwareAttention)
         states, layout = arguments
-        keys = attention.key(states[layout.word_count :]).unflatten(
-            -1, (attention.heads, attention.head_size)
-        )
+        of_entities = attention.key(states[layout.word_count :])
+        keys = of_entities.unflatten(-1, (attention.heads, attention.head_size))
         scores = torch.full((attention.heads, len(keys), 1), SCORE * attention.head_size**0.5)
         found = torch.linalg.lstsq(keys.transpose(0, 1), scores.to(keys), driver="gelsd").solution
         attention.word_to_entity_query.weight.zero_()

@@ -55,9 +55,7 @@ def evaluate(
     corpus = held_out.corpus
     has_entities = predicts_entities(module.config, corpus.facts)
     if not len(held_out):
-        raise ValueError(
-            f"{corpus.folder}: no held-out sequences; raise corpus.held_out or use a larger dump"
-        )
+        raise ValueError(f"{corpus.folder}: no held-out sequence; raise corpus.held_out or use a larger dump")
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
     of_words, of_entities = held_out.make_masker(), held_out.make_masker(masks_words=False)

@@ -43,11 +43,8 @@ class Step:
     @classmethod
     def of(cls, parts: Sequence[MicroBatch]) -> "Step":
         """Micro-batches as one step."""
-        return cls(
-            torch.cat([part.batch.numbers for part in parts]),
-            tuple(part.batch.shape for part in parts),
-            tuple(part.totals for part in parts),
-        )
+        numbers = torch.cat([part.batch.numbers for part in parts])
+        return cls(numbers, tuple(part.batch.shape for part in parts), tuple(part.totals for part in parts))
 
     def pin_memory(self) -> "Step":
         """The same in memory that a GPU reads while the host goes on."""
@@ -56,10 +53,8 @@ class Step:
     def micro_batches(self) -> list[MicroBatch]:
         """The parts; they share the step's memory."""
         numbers = self.numbers.split([sum(shape.sizes) for shape in self.shapes])
-        return [
-            MicroBatch(FlatBatch(part, shape), totals)
-            for part, shape, totals in zip(numbers, self.shapes, self.totals, strict=True)
-        ]
+        parts = zip(numbers, self.shapes, self.totals, strict=True)
+        return [MicroBatch(FlatBatch(part, shape), totals) for part, shape, totals in parts]
 
 
 class Loader:

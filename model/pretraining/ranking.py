@@ -67,12 +67,8 @@ def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, specia
             losses.append(functional.cross_entropy(logits, wanted, reduction="none"))
             ranks.append(1 + is_above.sum(dim=1))
             known.append(1 + is_above[:, special:].sum(dim=1))
-    return Scores(
-        labels.cpu().numpy(),
-        torch.cat(losses).double().cpu().numpy(),
-        torch.cat(ranks).cpu().numpy(),
-        torch.cat(known).cpu().numpy(),
-    )
+    columns = (labels, torch.cat(losses).double(), torch.cat(ranks), torch.cat(known))
+    return Scores(*(column.cpu().numpy() for column in columns))
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:
@@ -99,15 +95,10 @@ def entity_figures(scores: Scores, baselines: Baselines, training_counts: Intege
     seen = training_counts[scores.labels]
     for least, most in BANDS:
         is_inside = is_known & (seen >= least) & (seen <= (math.inf if most is None else most))
-        figures |= group_figures(band_name(least, most), scores, baselines, is_inside, known=True)
+        end = "" if most == least else "_or_more" if most is None else f"_to_{most}"
+        name = f"known_entity_seen_{least}{end}"
+        figures |= group_figures(name, scores, baselines, is_inside, known=True)
     return figures
-
-
-def band_name(least: int, most: int | None) -> str:
-    """The group of the known entities that training annotates that often."""
-    return f"known_entity_seen_{least}" + (
-        "" if most == least else "_or_more" if most is None else f"_to_{most}"
-    )
 
 
 def group_figures(

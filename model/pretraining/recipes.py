@@ -55,19 +55,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result, but in profile `paper`.
+    """The hyper-parameters of a pretraining; help.toml says what each is.
 
-    `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not, but on a GPU
-    it is what suits the memory. `precision` is that of matrix products (weights are float32), float32 or
-    bf16, or `auto`, which suits the device (`on_device`). With `gradient_checkpointing` a layer's inner states are
-    computed twice instead of kept; `compiled` has torch compile what follows attention in each layer.
-    `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are masked in training, at least
-    one of each; none at 0. Without `predicts_unknown` an [UNK] entity is never masked, and always an input. At a share
-    of 1 no other entity but [MASK] is ever an input. Evaluation masks MASKED_SHARE of the entities in whole text and,
-    where the recipe masks words, MASKED_SHARE of both.
-    Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` is the start of entities: from the words of their `titles`, or `random`; `auto` is titles around a
-    base model, but random in profile `paper`.
+    Micro-batches bound the memory, not the result, but in profile `paper`. What is left to the device is said by
+    `on_device`; weights are float32 whatever the precision of products. With `gradient_checkpointing` a layer's inner
+    states are computed twice instead of kept. Where the share of words or entities that are masked in training is not
+    0, at least one is. Without `predicts_unknown` an [UNK] entity is always an input; at a share of 1 no other entity
+    but [MASK] is ever one. Evaluation masks MASKED_SHARE of the entities in whole text and, where the recipe masks
+    words, MASKED_SHARE of both.
     """
 
     phases: tuple[Phase, ...]
@@ -177,14 +172,6 @@ STEPS_AND_RATES = ("phases", *COLUMNS)  # one value for each phase
 HELP: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
 
 
-def check_names(values: Mapping[str, Any]) -> None:
-    """Raise a ValueError for a name that is no value of a recipe."""
-    for name in (each for each in values if each not in HELP):
-        near = difflib.get_close_matches(name, HELP, 1)
-        hint = f", did you mean {near[0]}?" if near else f" (there are {', '.join(HELP)})"
-        raise ValueError(f"{name} is no value of a recipe{hint}")
-
-
 def as_typed(name: str, value: Any) -> Any:
     """A whole number as a float where the field is one, also in lists; a list of two as the pair of `betas`."""
     if isinstance(value, list | tuple):
@@ -279,7 +266,10 @@ def choose(
     Raises ValueError for values that cannot be, or make no sense together; it names the field.
     """
     given = values or {}
-    check_names(given)
+    for unknown in (each for each in given if each not in HELP):
+        near = difflib.get_close_matches(unknown, HELP, 1)
+        hint = f", did you mean {near[0]}?" if near else f" (there are {', '.join(HELP)})"
+        raise ValueError(f"{unknown} is no value of a recipe{hint}")
     configuration = changed(of_preset(name, base_model, entities), given)
     if entities and base_model == SCRATCH and name in AROUND_A_BASE and not given.get("masked_word_share"):
         raise ValueError(
@@ -323,9 +313,7 @@ def check_together(configuration: Configuration, given: Mapping[str, Any]) -> No
     """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
     if configuration.base_model == SCRATCH:
         start = given.get("entity_start")
-        check(
-            start != TITLES, "entity_start", start, "random: without a base model words have no meaning yet"
-        )
+        check(start != TITLES, "entity_start", start, "random: without a base model words mean nothing yet")
         if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
             raise ValueError(
                 "phases has 'new' alone, which trains what a base model does not bring: without one that is "

@@ -44,11 +44,9 @@ def build_model(
     module = LukeForPretraining(replace(base_config, **sizes))
     words = {key: tensor for key, tensor in weights.items() if is_word_side(key)}
     has_head = any(key.startswith("word_head.") for key in words)
-    optional = {
-        key
-        for key in module.state_dict()
-        if not is_word_side(key) or (key.startswith("word_head.") and not has_head)
-    }
+    optional = {key for key in module.state_dict() if not is_word_side(key)}
+    if not has_head:
+        optional |= {key for key in module.state_dict() if key.startswith("word_head.")}
     load_strictly(module, words, source=base_model, optional=optional)
     if not has_head:  # drawn once more, so that it is the same whatever entities there are
         torch.manual_seed(seed)
@@ -61,10 +59,8 @@ def without_spare_words(
 ) -> tuple[LukeConfig, dict[str, torch.Tensor]]:
     """A base model without the rows behind the `count` words of its tokenizer, by which some tables are rounded up."""
     if config.vocab_size > count:
-        logger.info(
-            "the base model's last %d word rows are no word of its tokenizer, and are left out",
-            config.vocab_size - count,
-        )
+        spare = config.vocab_size - count
+        logger.info("the base model's last %d word rows are no word of its tokenizer: left out", spare)
     tables = ("luke.word_embeddings.token.weight", "word_head.bias")
     kept = {key: tensor[:count] if key in tables else tensor for key, tensor in weights.items()}
     return replace(config, vocab_size=count), kept

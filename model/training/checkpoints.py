@@ -62,8 +62,7 @@ class Checkpoint:
 def hold(folder: Path) -> Iterator[None]:
     """Hold a folder of checkpoints against other runs, until this one ends, however it ends.
 
-    Raises:
-        ValueError: another run holds it.
+    Raises: ValueError: another run holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a") as lock:
@@ -74,9 +73,7 @@ def hold(folder: Path) -> Iterator[None]:
                 f"{folder.parent}: another run trains there; wait for it, or choose another folder"
             ) from None
         except OSError as error:
-            logger.warning(
-                "%s: cannot be locked (%s); see that no other run trains there", folder, error.strerror
-            )
+            logger.warning("%s: cannot be locked (%s); let no other run train there", folder, error.strerror)
         yield
 
 
@@ -112,8 +109,7 @@ class Checkpoints:
 
         One that was made in another environment is taken, with a warning that names what differs.
 
-        Raises:
-            ValueError: it is another run's.
+        Raises: ValueError: it is another run's.
         """
         for path in checkpoint_folders(self.folder):
             state = read_state(path)
@@ -127,11 +123,8 @@ class Checkpoints:
                 for name, value in self.environment.items()
                 if before.get(name) != value
             ]:
-                logger.warning(
-                    "%s: made with %s; the bits may differ from those of an unbroken run",
-                    path,
-                    "; ".join(changes),
-                )
+                made = "; ".join(changes)
+                logger.warning("%s: made with %s; the bits may differ from an unbroken run's", path, made)
             logger.info("%s: resumed after step %d", path, state["step"])
             module.load_state_dict(read_tensors(path / MODEL))
             return Checkpoint(path, state["step"], state["figures"])
@@ -155,8 +148,7 @@ class Checkpoints:
         `tensors` are what else the run goes on with, by name. The checkpoint becomes visible by one rename, so an
         interruption leaves the earlier ones as they were; so does a full disk, which is an OSError.
 
-        Raises:
-            Stopped: SIGTERM had come when `is_time` was asked.
+        Raises: Stopped: SIGTERM had come when `is_time` was asked.
         """
         if self.ranks.is_first:
             state = {"step": step, "run": self.run, "figures": figures, "environment": self.environment}

@@ -56,9 +56,8 @@ def has_bf16(device: torch.device) -> bool:
     """Return whether a GPU computes products in bf16 itself, or a processor does (AVX512-BF16, AMX)."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    features: dict[str, object] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # not in every version of torch
+    # Not in every version of torch.
+    features: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(features.get("avx512_bf16") or features.get("amx_bf16"))
 
 

@@ -64,11 +64,8 @@ class Record:
 
     def show(self, group: str, line: Line) -> None:
         """Give the numbers to TensorBoard, where it is installed, and to the tracker, if there is one."""
-        numbers = {
-            f"{group}/{name}": value
-            for name, value in line.items()
-            if name not in ("step", "phase") and isinstance(value, int | float)
-        }
+        found = {name: value for name, value in line.items() if isinstance(value, int | float)}
+        numbers = {f"{group}/{name}": value for name, value in found.items() if name not in ("step", "phase")}
         if self.board:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, line["step"])
@@ -134,9 +131,8 @@ class StepMeans:
 
     def state(self) -> dict[str, Any]:
         """The sums, as plain numbers."""
-        return {"steps": self.steps} | {
-            name: dict(getattr(self, name)) for name in ("sums", "correct", "total")
-        }
+        counted = {name: dict(getattr(self, name)) for name in ("sums", "correct", "total")}
+        return {"steps": self.steps} | counted
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the sums of a checkpoint."""

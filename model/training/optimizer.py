@@ -18,12 +18,8 @@ def parameter_groups(module: nn.Module, weight_decay: float, decayed_norms: Coll
 
     The layer norms' weights that are in `decayed_norms`, by their names, decay all the same.
     """
-    norms = {
-        id(parameter)
-        for part in module.modules()
-        if isinstance(part, nn.LayerNorm)
-        for parameter in part.parameters()
-    }
+    layers = (part for part in module.modules() if isinstance(part, nn.LayerNorm))
+    norms = {id(parameter) for layer in layers for parameter in layer.parameters()}
     decayed: list[nn.Parameter] = []
     exempt: list[nn.Parameter] = []
     for name, parameter in module.named_parameters():

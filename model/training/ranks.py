@@ -97,8 +97,7 @@ ALONE = Ranks()
 def join(device: torch.device) -> Iterator[Ranks]:
     """The process group that torchrun's environment describes, on this device or, of several GPUs, on its own.
 
-    Raises:
-        ValueError: fewer GPUs than processes on this machine.
+    Raises: ValueError: fewer GPUs than processes on this machine.
     """
     count, local = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
     if count == 1:

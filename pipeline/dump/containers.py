@@ -108,9 +108,7 @@ def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]
 
 def _warn_of_garbage(path: str, byte: int) -> None:
     count = (storage.file_size(path) or byte) - byte
-    logger.warning(
-        "%s: %d bytes behind the end of its bzip2 data, at byte %d, are left out", path, count, byte
-    )
+    logger.warning("%s: %d bytes behind its bzip2 data, at byte %d, are left out", path, count, byte)
 
 
 def _read_gzip(path: str) -> Iterator[bytes]:

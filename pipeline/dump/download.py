@@ -180,9 +180,7 @@ def download(
             ) from error
         except _BROKEN_OFF as error:
             if attempt == _ATTEMPTS - 1:
-                raise ValueError(
-                    f"{source.location}: {error}; run again to go on with the download"
-                ) from error
+                raise ValueError(f"{source.location}: {error}; run again to resume the download") from error
             time.sleep(2**attempt)
     _check(source, part, total)
     os.replace(part, path)
@@ -231,6 +229,4 @@ def _check(source: Source, part: Path, total: int | None) -> None:
     if problem:
         part.unlink()
         part.with_name(part.name + ".version").unlink(missing_ok=True)
-        raise ValueError(
-            f"{source.location}: {problem}; the broken copy is removed, run again to download it anew"
-        )
+        raise ValueError(f"{source.location}: {problem}; its copy is removed, run again to download it")

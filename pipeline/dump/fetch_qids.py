@@ -7,7 +7,7 @@ wiki that never does lacks MediaWiki's extension for them, and the templates on 
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.dump import page_props
 from pipeline.dump.download import download, table_source
 from pipeline.dump.fetch import Progress
@@ -24,7 +24,8 @@ from pipeline.dump.page_props import PageProps
 logger = logging.getLogger("pipeline")
 
 PROPERTY, DISAMBIGUATION = "wikibase_item", "disambiguation"
-_PATHS = {name: f"{name}/block-00000.parquet" for name in ("qids", "disambiguations")}
+_TABLES = schemas.TABLES["FetchQids"]
+_PATHS = {name: f"{name}/block-00000.parquet" for name in _TABLES}
 _QID = re.compile(rb"Q[1-9]\d{0,17}")
 _AT_ONCE = 1 << 14  # rows
 _FEW = 0.5  # of a dump's pages: fewer with an item may mean that the file is of another dump
@@ -46,15 +47,7 @@ def fetch(part: str, folder: str, progress: Progress) -> str:
     return path
 
 
-def build(
-    path: str,
-    folder: str,
-    pages: Sequence[str],
-    dbname: str,
-    *,
-    schemas: Mapping[str, pa.Schema],
-    is_fetched: bool,
-) -> storage.Result:
+def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetched: bool) -> storage.Result:
     """Write the tables `qids` and `disambiguations`: the pages of the dump that have an item, and disambiguation pages.
 
     `pages` are the files of ExtractPages' table, whose ids are held, 8 bytes each; `dbname` is empty where the dump
@@ -67,7 +60,7 @@ def build(
     with ExitStack() as stack:
         items = stack.enter_context(open_items(path))
         tables = {
-            name: stack.enter_context(storage.parquet_rows(storage.join(folder, at), schemas[name]))
+            name: stack.enter_context(storage.parquet_rows(storage.join(folder, at), _TABLES[name].schema))
             for name, at in _PATHS.items()
         }
         if dbname and items.database and items.database != dbname:
@@ -78,9 +71,7 @@ def build(
             read += len(numbers)
             rows, is_page = find(numbers, ids)
             if len(twice := rows[has_item[rows] | is_repeated(rows)]):
-                raise ValueError(
-                    f"{path}: has two items of page {ids[twice[0]]}; wanted one; download it again"
-                )
+                raise ValueError(f"{path}: two items of page {ids[twice[0]]}; wanted one; download it again")
             has_item[rows] = True
             tables["qids"].extend(
                 zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True)
@@ -88,7 +79,7 @@ def build(
             is_ambiguous[find(ambiguous, ids)[0]] = True
             named += len(ambiguous)
         if not named:
-            is_ambiguous = np.isin(ids, read_disambiguations(pages))
+            is_ambiguous = np.isin(ids, read_page_ids(pages, "is_disambiguation"))
         tables["disambiguations"].extend([(number,) for number in ids[is_ambiguous].tolist()])
     counts = {"qids": int(has_item.sum()), "disambiguations": int(is_ambiguous.sum())}
     found = counts["qids"]
@@ -109,15 +100,6 @@ def read_page_ids(paths: Sequence[str], *where: str) -> Integers:
     chunks = [batch.column(0).filter(batch.column(1)) if where else batch.column(0) for batch in batches]
     ids: Integers = pa.chunked_array(chunks, pa.int64()).to_numpy()
     return ids
-
-
-def read_disambiguations(pages: Sequence[str], decided: Sequence[str] = ()) -> Integers:
-    """The ids of a dump's disambiguation pages: whoever asks whether a page is one asks here.
-
-    `decided` are the files of FetchQids' table; where there is none, the files of ExtractPages' table `pages` say what
-    templates say.
-    """
-    return read_page_ids(decided) if decided else read_page_ids(pages, "is_disambiguation")
 
 
 def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str], Integers]]:

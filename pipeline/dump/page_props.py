@@ -133,9 +133,7 @@ class PageProps:
                 return
             is_cut = len(self._buffer) - self._position < _LONGEST
             if not (is_cut and self._read_on()):
-                self.fail(
-                    self._rest(), "a row (page, 'property', 'value', ...) with a comma or semicolon behind"
-                )
+                self.fail(self._rest(), "a row (page, 'property', 'value', ...) and a comma or semicolon")
 
     def _find_rows(self) -> bool:
         """Go to the rows of the next statement that has some; whether there are any."""
@@ -161,9 +159,7 @@ class PageProps:
             elif rest := self._rest():
                 self.fail(rest, "a statement of SQL, as mysqldump and mariadb-dump write it")
             elif not self._table:
-                raise ValueError(
-                    f"{self.path}: has no table {TABLE}; wanted WIKI-DATE-{TABLE}.sql.gz of the dump"
-                )
+                raise ValueError(f"{self.path}: no table {TABLE}; wanted the dump's WIKI-DATE-{TABLE}.sql.gz")
             else:
                 return False
 

@@ -48,15 +48,6 @@ def _id_of(element: ElementTree.Element) -> int:
     return number if number < 2**63 else 0
 
 
-def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
-    """The newest revision: by timestamp, then by id."""
-
-    def age(revision: ElementTree.Element) -> tuple[str, int]:
-        return revision.findtext("timestamp", ""), _id_of(revision)
-
-    return max(page.findall("revision"), key=age, default=None)
-
-
 def parse_page(
     data: bytes, site: SiteInfo, counts: Counter[str], profile: str = "fixed", wanted: int = 0
 ) -> Page | Rejected | None:
@@ -95,7 +86,8 @@ def _parse(
         return Rejected(0, title, "no_id")
     revisions = element.findall("revision")
     counts["revisions:superseded"] += max(0, len(revisions) - 1)
-    reason, text = _wikitext(_newest(element))
+    newest = max(revisions, key=lambda each: (each.findtext("timestamp", ""), _id_of(each)), default=None)
+    reason, text = _wikitext(newest)
     if reason:
         counts[f"pages:{reason}"] += 1
         return None
@@ -169,9 +161,7 @@ def read_site_info(path: str) -> SiteInfo:
     """
     head, encoding = read_head(path)
     if encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise ValueError(
-            f"{path}: its XML is in {encoding}; wanted UTF-8; convert the file and its first line"
-        )
+        raise ValueError(f"{path}: its XML is {encoding}; wanted UTF-8; convert the file and its first line")
     if not re.match(rb"<mediawiki[\s>]", head):
         raise ValueError(
             f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export, its elements without prefix"

@@ -20,7 +20,6 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from pipeline import storage
 from pipeline.jobs.supervisor import WORKER_DIED
@@ -29,7 +28,7 @@ from pipeline.storage.blocks import Block, BlockJob, PageMarker, error_path, pag
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
-_WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
+WORKER_THREAD = "run_worker"  # Beam 2.77's name for the thread that waits for a worker process
 
 _BEHIND_BLOCKS = 99_999  # number of an error that is no block's
 _PR_SET_PDEATHSIG = 1  # of Linux
@@ -145,27 +144,13 @@ def _follow_parent() -> None:
     os._exit(1)
 
 
-def check_worker_thread() -> None:
-    """Check whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
-
-    Raises: ValueError: it does not, and a dead worker would be waited for until the end of days.
-    """
-    handler = getattr(worker_handlers, "SubprocessSdkWorkerHandler", None)
-    code = getattr(getattr(handler, "start_worker", None), "__code__", None)
-    if code is None or _WORKER_THREAD not in code.co_consts:
-        raise ValueError(
-            f"apache-beam {beam.__version__}: its workers' threads are not named {_WORKER_THREAD}, so the death of a "
-            "worker would not be noticed; install the version that setup.py names"
-        )
-
-
 def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
     """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever.
 
     Each worker has a thread here that raises when it ends otherwise than well.
     """
     threading.__excepthook__(failure)
-    if failure.thread and failure.thread.name == _WORKER_THREAD:
+    if failure.thread and failure.thread.name == WORKER_THREAD:
         os._exit(WORKER_DIED)  # the parent ends the other workers
 
 
@@ -179,8 +164,6 @@ def main() -> None:
     threading.excepthook = _end_with_worker
     options, folder = spec["beam_options"], spec["folder"]
     try:
-        if not options:
-            check_worker_thread()  # Beam's own, of the local runner alone
         processes = spec["processes"]  # one runs in memory
         mode = "in_memory" if processes == 1 else "multi_processing"
         local = ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]

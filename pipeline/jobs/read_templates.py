@@ -42,10 +42,8 @@ def build(
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")
-    batches = chain.from_iterable(
-        storage.read_batches(path, rows=_ROWS_PER_BATCH) for path in result.paths(folder)
-    )
-    named = ((batch.column(0).to_pylist(), batch) for batch in batches)
+    tables = (storage.read_batches(path, rows=_ROWS_PER_BATCH) for path in result.paths(folder))
+    named = ((batch.column(0).to_pylist(), batch) for batch in chain.from_iterable(tables))
     lookup = write_numbered(folder, BODIES, _SCHEMA, LOOKUP, named)
     # Of pages with one name, as a damaged dump has them, the last is found.
     same_name = Counter({"templates:same_name": sum(result.rows.values()) - (lookup[1].rows or 0)})

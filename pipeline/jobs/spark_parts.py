@@ -214,11 +214,8 @@ def unreadable_file(error: BaseException) -> str | None:
     if path and "FILE_NOT_EXIST" in text and os.path.exists(path):
 
         def look() -> str:
-            return (
-                ""
-                if os.path.exists(path)
-                else f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
-            )
+            problem = f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
+            return "" if os.path.exists(path) else problem
 
         raise_problem(run_on_executors(SparkContext.getOrCreate(), look))
         raise ValueError(

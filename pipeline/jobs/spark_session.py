@@ -76,9 +76,7 @@ def session(
     """
     users = users_settings()
     os.environ.setdefault("PYSPARK_PYTHON", users.get("spark.pyspark.python", sys.executable))
-    if re.match(
-        r"local|spark://(localhost|127\.)", master
-    ):  # others have to find the driver by its real name
+    if re.match(r"local|spark://(localhost|127\.)", master):  # others find the driver by its real name
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     os.environ["SPARK_CONF_DIR"] = _conf_folder()
     locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "C")

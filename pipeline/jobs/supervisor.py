@@ -31,9 +31,7 @@ WORKER_DIED = 75  # exit status of a child that lost a worker
 DIED, TOO_SLOW = "worker_died", "too_slow"  # the reasons for which a page is left out
 _SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
-_DEATHS = re.compile(
-    rb"\bKilledWorker\b"
-)  # of a runner's words: Dask's, when a block has killed several workers
+_DEATHS = re.compile(rb"\bKilledWorker\b")  # of a runner's words: Dask's, when a block has killed several
 _FULL = re.compile(b"|".join(os.strerror(number).encode() for number in (errno.ENOSPC, errno.EDQUOT)))
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
@@ -235,14 +233,10 @@ def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: C
 
     Raises: ValueError: what the user can mend. RuntimeError: another failure, with the child's last words.
     """
-    errors = [
-        path for path in storage.list_files(storage.join(folder, storage.BLOCKS)) if path.startswith("error-")
-    ]
-    if errors:
-        message = storage.read_bytes(storage.join(folder, storage.BLOCKS, errors[0])).decode(
-            "utf-8", "replace"
-        )
-        raise ValueError(message)
+    blocks = storage.join(folder, storage.BLOCKS)
+    if errors := [path for path in storage.list_files(blocks) if path.startswith("error-")]:
+        message = storage.read_bytes(storage.join(blocks, errors[0]))
+        raise ValueError(message.decode("utf-8", "replace"))
     if status <= 0 or status == WORKER_DIED:
         return status == 0
     log.seek(max(0, log.seek(0, os.SEEK_END) - 4000))

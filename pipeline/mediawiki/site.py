@@ -1,7 +1,7 @@
 """A dump's words about its wiki: language, namespaces, case of titles."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -93,19 +93,11 @@ class SiteInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """A form that JSON can hold."""
-        return {
-            "language": self.language,
-            "dbname": self.dbname,
-            "case": self.case,
-            "namespaces": [[key, name] for key, name in self.namespaces],
-            "name": self.name,
-            **({"rules": self.rules} if self.rules else {}),
-        }
+        values = {**asdict(self), "namespaces": list(map(list, self.namespaces))}
+        return {name: value for name, value in values.items() if name != "rules" or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SiteInfo":
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
-        language, dbname, case = (str(values[name]) for name in ("language", "dbname", "case"))
-        name, rules = (str(values.get(each, "")) for each in ("name", "rules"))
-        return cls(language, dbname, case, namespaces, name, rules)
+        return cls(**{**values, "namespaces": namespaces})

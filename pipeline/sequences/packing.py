@@ -10,6 +10,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 UNKNOWN_ENTITY = 1
+MIN_WORDS = 3
 MAX_WORDS = (1 << 15) + 1  # positions in shards have 16 bits; [CLS] and [SEP] are not in them
 
 
@@ -23,12 +24,8 @@ class Limits:
     min_sentence_words: int = 5
 
     def __post_init__(self) -> None:
-        smallest = {"max_words": 3, "max_entities": 1, "max_mention_words": 1, "min_sentence_words": 1}
-        for name, least in smallest.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: found {getattr(self, name)}, wanted at least {least}")
-        if self.max_words > MAX_WORDS:
-            raise ValueError(f"max_words: found {self.max_words}, wanted at most {MAX_WORDS}")
+        if not MIN_WORDS <= self.max_words <= MAX_WORDS:
+            raise ValueError(f"max_words: found {self.max_words}, wanted {MIN_WORDS} to {MAX_WORDS}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,6 @@ class Segment:
     entity_id: int | None
 
 
-Annotation = tuple[int, int, int]  # entity id, start, end
 EntityLookup = Callable[[str], int | None]
 
 
@@ -78,13 +74,8 @@ def build_page(
     own = entity_id(title) if title is not None and profile != "paper" else None
     for paragraph in paragraphs:
         links = list(_known_links(paragraph.links, entity_id, own, profile, drops))
-        spans = split(
-            paragraph.text,
-            language,
-            splitter,
-            [(link.start, link.end) for link in paragraph.links],
-            profile=profile,
-        )
+        places = [(link.start, link.end) for link in paragraph.links]
+        spans = split(paragraph.text, language, splitter, places, profile=profile)
         sentences += _sentences(paragraph.text, links, spans, drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
@@ -153,28 +144,20 @@ def _join(
     tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]
 ) -> Sequence:
     """One sentence as a sequence: token ids end to end, with an annotation for each linked segment."""
-    word_ids: list[int] = []
-    annotations: list[Annotation] = []
+    joined = Sequence([], [], [], [])
     for ids, entity_id in tokenised:
-        start = len(word_ids)
-        word_ids += ids
+        start = len(joined.word_ids)
+        joined.word_ids.extend(ids)
         if entity_id is None:
             continue
         if not ids:
             drops["links:empty_after_tokenising"] += 1
             continue
         drops["mentions:cut_to_limit"] += len(ids) > limits.max_mention_words
-        annotations.append((entity_id, start, start + min(len(ids), limits.max_mention_words)))
-    return _sequence(word_ids, annotations)
-
-
-def _sequence(word_ids: list[int], annotations: SequenceOf[Annotation]) -> Sequence:
-    return Sequence(
-        word_ids,
-        [entity_id for entity_id, _, _ in annotations],
-        [start for _, start, _ in annotations],
-        [end for _, _, end in annotations],
-    )
+        joined.entity_ids.append(entity_id)
+        joined.entity_starts.append(start)
+        joined.entity_ends.append(start + min(len(ids), limits.max_mention_words))
+    return joined
 
 
 def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:

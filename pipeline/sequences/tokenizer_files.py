@@ -93,13 +93,9 @@ def read_wordpiece(files: Mapping[str, Path]) -> tuple[dict[str, int], Normalize
     values = {**asdict(normalizer), **{name: value for name, value in given.items() if value is not None}}
     if wrong := [name for name, value in values.items() if not isinstance(value, bool | None)]:
         raise ValueError(f"{files[_CONFIG]}: {wrong[0]} is {values[wrong[0]]!r}; wanted true, false or null")
-    special = zip(_SPECIAL_NAMES, BERT_SPECIAL_TOKENS, strict=True)
-    return (
-        vocab,
-        Normalizer(**values),
-        tuple(_token(config.get(name), usual) for name, usual in special),
-        str(path),
-    )
+    usual = zip(_SPECIAL_NAMES, BERT_SPECIAL_TOKENS, strict=True)
+    special = tuple(_token(config.get(name), token) for name, token in usual)
+    return vocab, Normalizer(**values), special, str(path)
 
 
 def check_ids(vocab: Mapping[str, int], path: Path) -> None:
@@ -133,15 +129,10 @@ def wordpiece_files(
             f"{source}: found the token {broken!r}; wanted tokens without line breaks, as vocab.txt has one a line; "
             "take a tokenizer without such a token"
         )
-    config = {
-        "tokenizer_class": "BertTokenizer",
-        **asdict(normalizer),
-        **dict(zip(_SPECIAL_NAMES, special, strict=True)),
-    }
-    return {
-        "vocab.txt": "".join(f"{token}\n" for token in tokens).encode(),
-        _CONFIG: f"{json.dumps(config, indent=1, ensure_ascii=False)}\n".encode(),
-    }
+    named = dict(zip(_SPECIAL_NAMES, special, strict=True))
+    config = {"tokenizer_class": "BertTokenizer", **asdict(normalizer), **named}
+    content = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
+    return {"vocab.txt": "".join(f"{token}\n" for token in tokens).encode(), _CONFIG: content.encode()}
 
 
 def _token(value: object, usual: str) -> str:

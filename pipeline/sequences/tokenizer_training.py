@@ -111,12 +111,9 @@ def train_tokenizer(texts: Iterable[str], folder: str | Path, vocab_size: int) -
         raise ValueError(f"tokenizer vocabulary size: found {vocab_size}, wanted at least {smallest}")
     tokenizer = Tokenizer(models.BPE())
     too_long = Regex(f"{_WITHOUT_BLANKS}{{{LONGEST_RUN}}}(?={_WITHOUT_BLANKS})")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(too_long, "merged_with_previous"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
+    cut = pre_tokenizers.Split(too_long, "merged_with_previous")
+    of_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([cut, of_bytes])
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - 1,
         min_frequency=2,

@@ -145,8 +145,7 @@ def describe(folder: str, path: str, rows: int | None = None) -> FileEntry:
 def finished_stages(workdir: str) -> dict[str, str]:
     """The newest finished folder of each stage of a work directory: its name below it.
 
-    Raises:
-        ValueError: the list cannot be read.
+    Raises: ValueError: the list cannot be read.
     """
     path = join(workdir, STAGES)
     try:

@@ -105,15 +105,14 @@ class LinkRules:
                 site.language, dumped, site.spellings(TEMPLATE), own.get("templates"), site.name, keeps_case
             )
         )
-        self.spoken = frozenset(
-            PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(base_language(site.language), [])
-        )
+        language = base_language(site.language)
+        self.spoken = frozenset(PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(language, []))
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
         self.pattern = re.compile(rf"{opening}([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
-        self.variants = own.get("variants") or VARIANTS.get(base_language(site.language), ())
-        self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
+        self.variants = own.get("variants") or VARIANTS.get(language, ())
+        self.line_joint = "" if language in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"

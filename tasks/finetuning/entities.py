@@ -25,9 +25,7 @@ OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
 def check_takes_entities(task: Task[Any, Any], annotate: Annotate | None) -> None:
     """Raises: ValueError for an annotator where the task takes no entities of Wikipedia."""
     if annotate and task.ENTITY_ROWS is not None:
-        raise ValueError(
-            "an annotator finds Wikipedia's entities, which extractive_qa alone takes; give none"
-        )
+        raise ValueError("an annotator finds Wikipedia's entities, which only extractive_qa takes; give none")
 
 
 @torch.no_grad()
@@ -80,9 +78,7 @@ def keep_entities(luke: LukeModel, vocabulary: Mapping[str, int], names: Sequenc
     try:
         luke.keep_entities([vocabulary[name] for name in names], pad=vocabulary[PAD])
     except ValueError as error:
-        raise ValueError(
-            f"{source}: {error}; give the weights with the entity vocabulary that is theirs"
-        ) from error
+        raise ValueError(f"{source}: {error}; give the weights with their entity vocabulary") from error
 
 
 def check_order(vocabulary: Mapping[str, int], source: str) -> None:

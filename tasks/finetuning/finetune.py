@@ -123,13 +123,8 @@ def train_and_write(
     fitted = calibration(run.task, outputs)
     predictions = {"dev": run.task.decode(outputs), "test": predict(run, "test")}
     scores = measure(run, training.epochs, predictions)
-    metrics = {
-        **names,
-        **scores,
-        "bias_shift": shift,
-        "calibration": fitted,
-        "run": digest(training.checkpoints.run),
-    }
+    metrics = {**names, **scores, "bias_shift": shift, "calibration": fitted}
+    metrics["run"] = digest(training.checkpoints.run)
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
     kept: dict[str, Any] = {"tokenizer": tokenizer, "keeps_weights": settings.keeps_weights}
     write(run, output, config, metrics, training.history, predictions, **kept)

@@ -81,7 +81,6 @@ class Prepared:
     profile: str
     labels: tuple[str, ...]
     negative: str | None
-    tokenizer: Path
     datasets: Mapping[str, Any]
     features: Mapping[str, Features[Any]]
     module: Classifier
@@ -139,9 +138,7 @@ def prepare(
     inputs = InputSettings(words, labels, markers, max_words, settings.profile)
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
     if not features["train"].items:
-        raise ValueError(
-            f"{datasets['train'].path}: none of its examples fits into the model; give shorter ones"
-        )
+        raise ValueError(f"{datasets['train'].path}: no example fits into the model; give shorter ones")
     warn_of_length(weights, features["train"].items)
     module = task.head(luke, len(labels), entities=variant.entities)
     if settings.profile == "fixed":
@@ -158,7 +155,6 @@ def prepare(
         profile=settings.profile,
         labels=labels,
         negative=negative,
-        tokenizer=tokenizer,
         datasets=datasets,
         features=features,
         module=module.to(device),

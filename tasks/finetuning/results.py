@@ -70,10 +70,8 @@ def write(
 
     `tokenizer` are the files of its copy.
     """
-    texts = {
-        "config.json": json.dumps(config, indent=2) + "\n",
-        "training.jsonl": "".join(json.dumps(record) + "\n" for record in history),
-    }
+    records = "".join(json.dumps(record) + "\n" for record in history)
+    texts = {"config.json": json.dumps(config, indent=2) + "\n", "training.jsonl": records}
     for split, found in predictions.items():
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"

@@ -18,11 +18,9 @@ class Variant:
 
 WEIGHTS = ("luke", "roberta", "roberta_extra_training")
 VARIANTS: dict[str, Variant] = {
-    "luke": Variant(weights="luke", entities=True, entity_aware_attention=True),
-    "luke_original_attention": Variant(weights="luke", entities=True, entity_aware_attention=False),
-    "luke_no_entities": Variant(weights="luke", entities=False, entity_aware_attention=False),
-    "roberta": Variant(weights="roberta", entities=False, entity_aware_attention=False),
-    "roberta_extra_training": Variant(
-        weights="roberta_extra_training", entities=False, entity_aware_attention=False
-    ),
+    "luke": Variant("luke", entities=True, entity_aware_attention=True),
+    "luke_original_attention": Variant("luke", entities=True, entity_aware_attention=False),
+    "luke_no_entities": Variant("luke", entities=False, entity_aware_attention=False),
+    "roberta": Variant("roberta", entities=False, entity_aware_attention=False),
+    "roberta_extra_training": Variant("roberta_extra_training", entities=False, entity_aware_attention=False),
 }

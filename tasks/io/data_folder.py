@@ -81,9 +81,7 @@ def numbered_labels(path: Path) -> dict[int, str]:
     found: dict[int, str] = {}
     for name, number in sorted(pairs, key=lambda pair: pair[1]):
         if number in found:
-            raise ValueError(
-                f"{path}: {found[number]!r} and {name!r} are both {number}; give each its own number"
-            )
+            raise ValueError(f"{path}: {found[number]!r} and {name!r} are both {number}; give each its own")
         found[number] = name
     if repeated := [name for name, count in Counter(found.values()).items() if count > 1]:
         raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
@@ -124,9 +122,7 @@ class ClassNames:
         if isinstance(value, str):
             return value
         if type(value) is not int:
-            raise record.error(
-                f"{field} is {json.dumps(value)[:80]}; wanted the name of a class, or its number"
-            )
+            raise record.error(f"{field} is {json.dumps(value)[:80]}; wanted a class's name or number")
         if not self.names:
             raise record.error(
                 f"{field} is {value}, a number without a name; list the names in their order, one a line, "

@@ -28,9 +28,8 @@ class Errors(Counter[str]):
 
     def lines(self) -> list[str]:
         """A line for each reason, the most frequent first."""
-        return [
-            f"{count}: {reason} (the first at {self.first[reason]})" for reason, count in self.most_common()
-        ]
+        counted = self.most_common()
+        return [f"{count}: {reason} (the first at {self.first[reason]})" for reason, count in counted]
 
 
 @dataclass(frozen=True)

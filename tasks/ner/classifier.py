@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
-from tasks.task import Classifier, LabelledBatch, inputs_of
+from tasks.task import PlaceClassifier, PlacedBatch, inputs_of
 
 MASK_ROW = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
@@ -33,18 +33,6 @@ class SpanFeature:
     labels: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class SpanBatch(LabelledBatch):
-    """Passes with the places of what each span is classified by; the labels (spans of all passes) are the classes.
-
-    `places` (spans, 2 or 3) are those of the states of its first and last word and, where the model is to see
-    entities, of its entity; `sizes` are the numbers of spans of each pass.
-    """
-
-    places: Tensor
-    sizes: tuple[int, ...]
-
-
 def feature_size(feature: SpanFeature) -> int:
     """Words and entities of a pass."""
     return len(feature.word_ids) + len(feature.spans)
@@ -55,9 +43,10 @@ def loss_terms(feature: SpanFeature) -> int:
     return len(feature.spans)
 
 
-def collate(features: Sequence[SpanFeature], *, entities: bool) -> SpanBatch:
-    """Passes as one batch; every span is a [MASK] entity over its word positions (the first 30 of them).
+def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
+    """Passes as one batch, whose items are their spans; every span is a [MASK] entity over its first 30 words.
 
+    The places of a span are its first and its last word and, where the model is to see entities, its entity.
     Words attend to the entities of their pass, so that each pass has its own encoding of the words. Without
     entities passes over the same words (of a sentence, or of sentences with the same context) share one.
     """
@@ -69,25 +58,19 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> SpanBatch:
     )
     inputs = inputs_of(sequences, entities=entities)
     begins = dict(zip(encoded, inputs.layout.word_offsets[:-1].tolist(), strict=True))
-    places = np.concatenate(
-        [feature.positions + begins[key] for key, feature in zip(keys, features, strict=True)]
-    )
+    moved = (feature.positions + begins[key] for key, feature in zip(keys, features, strict=True))
+    places = np.concatenate([*moved])
     if entities:
         places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])
     labels = torch.from_numpy(np.concatenate([feature.labels for feature in features]))
-    return SpanBatch(inputs, labels, torch.from_numpy(places), tuple(len(each.spans) for each in features))
+    return PlacedBatch(inputs, labels, torch.from_numpy(places), tuple(len(each.spans) for each in features))
 
 
-class SpanClassifier(Classifier):
+class SpanClassifier(PlaceClassifier):
     """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
 
     def __init__(self, luke: LukeModel, label_count: int, *, entities: bool) -> None:
         super().__init__(luke, 3 if entities else 2, label_count)
-
-    def forward(self, batch: SpanBatch) -> Tensor:
-        """Logits (spans of all passes, labels)."""
-        states = self.luke(batch.inputs)[batch.places].flatten(1)
-        return self.classifier(self.dropout(states))
 
 
 def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarray:
@@ -97,11 +80,6 @@ def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarr
     return np.log(counts / counts.sum())
 
 
-def loss(module: nn.Module, batch: SpanBatch) -> dict[str, Tensor]:
+def loss(module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
     """Cross-entropy, the mean over all spans of the batch."""
     return {"loss": nn.functional.cross_entropy(module(batch), batch.labels)}
-
-
-def logits(module: nn.Module, batch: SpanBatch) -> list[np.ndarray]:
-    """Logits (spans, labels) of each pass."""
-    return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]

@@ -129,7 +129,7 @@ def read_columns(path: Path, *, strict: bool = True, tag_column: str = "") -> Co
     check_column_count(lines)
     if tag_column:
         lines = with_tags_of(lines, tag_column)
-    return file_of_blocks(path, list(blocks_of(lines)), "\t" if "\t" in text else " ", strict=strict)
+    return file_of_lines(path, lines, "\t" if "\t" in text else " ", strict=strict)
 
 
 def with_tags_of(lines: Sequence[Line], tag_column: str) -> list[Line]:
@@ -171,10 +171,9 @@ def column_place(first: Line, name: str) -> tuple[int, bool]:
     return place, has_header
 
 
-def file_of_blocks(
-    path: Path, blocks: Sequence[Sequence[Line]], separator: str, *, strict: bool = True
-) -> ColumnFile:
-    """The file of these sentences; see `read_columns`. Raises: ValueError naming the file and the line."""
+def file_of_lines(path: Path, lines: Iterable[Line], separator: str, *, strict: bool = True) -> ColumnFile:
+    """The file of these lines; see `read_columns`. Raises: ValueError naming the file and the line."""
+    blocks = list(blocks_of(lines))
     tags = [[_tag(line) for line in block] for block in blocks]
     scheme = _scheme(blocks, tags) if strict else None
     has_documents = any(block[0].starts_document for block in blocks)
@@ -265,9 +264,7 @@ def _tag(line: Line) -> Tag:
         return parse_tag(line.tag)
     except ValueError as error:
         if line.columns[0].startswith("#"):
-            raise ValueError(
-                f"{line.where}: {error}; if the line is a comment, remove it and others"
-            ) from None
+            raise ValueError(f"{line.where}: {error}; remove the line if it is a comment") from None
         raise ValueError(
             f"{line.where}: {error}; --tag-column (of predictions --predicted-column) names another column by its "
             "number, or by its name where the first line has names"
@@ -300,10 +297,6 @@ def _documents(sentences: Sequence[Sentence], has_documents: bool) -> tuple[Docu
         return tuple(Document((), (sentence,)) for sentence in sentences)
     starts = [n for n, sentence in enumerate(sentences) if sentence.rows[0][0] == DOCUMENT_START]
     leading = [Document((), tuple(sentences[: starts[0]]))] if starts[0] else []
-    return (
-        *leading,
-        *(
-            Document(sentences[start].rows[0], tuple(sentences[start + 1 : end]))
-            for start, end in pairwise([*starts, len(sentences)])
-        ),
-    )
+    parts = pairwise([*starts, len(sentences)])
+    others = (Document(sentences[start].rows[0], tuple(sentences[start + 1 : end])) for start, end in parts)
+    return (*leading, *others)

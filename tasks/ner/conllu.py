@@ -10,10 +10,9 @@ from tasks.ner.columns import (
     DOCUMENT_START,
     ColumnFile,
     Line,
-    blocks_of,
     check_column_count,
     column_place,
-    file_of_blocks,
+    file_of_lines,
 )
 from tasks.ner.spans import parse_tag
 
@@ -86,7 +85,7 @@ def read_numbered(path: Path, *, tag_column: str = "", strict: bool = True) -> C
     else:
         layout = plain_layout(words, tag_column, has_header=header is not None)
     numbered = word_lines([line for line in lines if line is not header], layout)
-    return file_of_blocks(path, list(blocks_of(numbered)), "\t", strict=strict)
+    return file_of_lines(path, numbered, "\t", strict=strict)
 
 
 def split_lines(path: Path, text: str) -> Iterator[Line]:

@@ -47,11 +47,8 @@ def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np
 
 def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
     """Return how many passes and spans there are, and which entities are misses whatever the model says."""
-    types = {
-        (index, span.start, span.end): span.label
-        for index, sentence in enumerate(dataset.sentences)
-        for span in sentence.spans
-    }
+    spans = ((index, span) for index, sentence in enumerate(dataset.sentences) for span in sentence.spans)
+    types = {(index, span.start, span.end): span.label for index, span in spans}
     reached = sum((item.sentence, *span) in types for item in items for span in item.spans.tolist())
     cut = sum(int((np.ptp(item.positions, axis=1) >= MAX_MENTION_POSITIONS).sum()) for item in items)
     return {
@@ -85,7 +82,6 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     head = staticmethod(SpanClassifier)
     starting_bias = staticmethod(classifier.starting_bias)
     loss = staticmethod(classifier.loss)
-    logits = staticmethod(classifier.logits)
 
     def read(self, path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile:
         """CoNLL columns, CoNLL-U, or records with `tokens` and `ner_tags`, told apart by the content.
@@ -248,12 +244,8 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
                 for span in spans:
                     shares = softmax(scores[number, span], temperature)
                     (first, _), (_, last) = sentence.places[span.start], sentence.places[span.end - 1]
-                    entity = {
-                        "start": first,
-                        "end": last,
-                        "label": span.label,
-                        "probability": rounded(shares.max()),
-                    }
+                    share = rounded(shares.max())
+                    entity = {"start": first, "end": last, "label": span.label, "probability": share}
                     entities.append(
                         entity | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {})
                     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.io.data_folder import ClassNames
 from tasks.io.records import Record, read_records, read_text
 from tasks.io.tables import is_table
-from tasks.ner.columns import ColumnFile, Line, blocks_of, file_of_blocks
+from tasks.ner.columns import ColumnFile, Line, file_of_lines
 from tasks.ner.spans import parse_tag
 
 BLANK = re.compile(r"[ \t\n\r\f\v]")
@@ -29,7 +29,7 @@ def read_token_records(path: Path, *, strict: bool = True, tag_column: str = "")
         raise ValueError(f"{path}: --tag-column {tag_column}: its fields have names; give that of the tags")
     names = ClassNames(path)
     lines = chain.from_iterable(_lines(record, names, tag_column or TAGS) for record in read_records(path))
-    return file_of_blocks(path, list(blocks_of(lines)), " ", strict=strict)
+    return file_of_lines(path, lines, " ", strict=strict)
 
 
 def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:

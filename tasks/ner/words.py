@@ -16,9 +16,8 @@ def word_pattern() -> regex.Pattern[str]:
     plain, inside = r"\p{L}\p{N}", r"""[^\s\x1C-\x1F<>"“”()]"""
     web = rf"(?i:https?://|ftp://|www\.)(?:{inside}|\({inside}*\))*(?:[{plain}/_=&%#~+$@-]|\({inside}*\))"
     mail = rf"(?<![{plain}_.+-])[{plain}_.+-]++(?:'[{plain}_.+-]+)?@[{plain}_-]+(?:\.[{plain}_-]+)+"
-    dotted = (
-        rf"(?<![{plain}])(?:\p{{L}}\.){{2,20}}+(?![{plain}])"  # with no bound each letter would read the rest
-    )
+    # With no bound each letter would read the rest.
+    dotted = rf"(?<![{plain}])(?:\p{{L}}\.){{2,20}}+(?![{plain}])"
     short = rf"(?:['’](?i:s)|(?<![{plain}])['’](?i:re|ve|ll|d|m|t))(?![{plain}])"
     whole = f"(?:{web}|{mail}|{dotted}|{short})"
     # What cannot be seen by itself belongs to what is before it: a soft hyphen, an emoji's colour. \u200D joins emoji.
@@ -32,7 +31,7 @@ def word_pattern() -> regex.Pattern[str]:
     return regex.compile(rf"{whole}(?:{unseen}|\u200D)*|{word}|{mark}(?:\u200D{mark})*", regex.V1)
 
 
-WORD = word_pattern()
+WORD, LINE = word_pattern(), regex.compile(r"[^\n]+")
 
 
 def record_lines(record: Record) -> list[list[Word]]:
@@ -65,9 +64,7 @@ def given_sentences(record: Record, text: str) -> list[CharacterSpan]:
     for number, value in enumerate(given):
         span = record.span(f"sentences[{number}]", value, len(text), "characters")
         if span[0] < last:
-            raise record.error(
-                f"sentences[{number}] begins at {span[0]}, before {last}, where another one ends"
-            )
+            raise record.error(f"sentences[{number}] begins at {span[0]}, before {last}, where another ends")
         spans.append(span)
         last = span[1]
     return spans
@@ -89,15 +86,7 @@ def split_words(text: str, sentences: Sequence[CharacterSpan] | None = None) -> 
     A sentence is a line where they are not given.
     """
     lines: list[list[Word]] = []
-    for start, end in spans_of_lines(text) if sentences is None else sentences:
+    spans = (match.span() for match in LINE.finditer(text)) if sentences is None else sentences
+    for start, end in spans:
         lines.append([(match[0], *match.span()) for match in WORD.finditer(text, start, end)])
     return [line for line in lines if line]
-
-
-def spans_of_lines(text: str) -> list[CharacterSpan]:
-    """The characters of each line without its end."""
-    spans, start = [], 0
-    for line in text.split("\n"):
-        spans.append((start, start + len(line)))
-        start += len(line) + 1
-    return spans

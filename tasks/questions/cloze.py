@@ -19,7 +19,7 @@ from tasks.questions import cloze_format
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import Integers, joined, passage_room, question_limit
-from tasks.task import Classifier, Features, InputSettings, LabelledBatch, Outputs, inputs_of, presets
+from tasks.task import Features, InputSettings, Outputs, PlaceClassifier, PlacedBatch, inputs_of, presets
 
 HIGHLIGHT = "@highlight"
 MASK_ROW = 1  # where [MASK] stands once only ENTITY_ROWS are kept
@@ -79,28 +79,15 @@ def marked_words(text: str, word: str, marker: int, tokenizer: WordTokenizer) ->
     return [*first, *(token for ids in others for token in (marker, *ids))]
 
 
-@dataclass(frozen=True, eq=False)
-class ClozeBatch(LabelledBatch):
-    """Windows with the places (entities of all windows, 2) of the states of the placeholder and of each entity.
-
-    These are entities' or, where the model is to see none, those of the words where they begin. `labels` (entities)
-    are float32; `sizes` are the numbers of entities of each window.
-    """
-
-    places: Tensor
-    sizes: tuple[int, ...]
-
-
-class EntityScorer(Classifier):
+class EntityScorer(PlaceClassifier):
     """LUKE with a linear classifier over [h_placeholder; h_entity].
 
     Without entities these are the states of [PLACEHOLDER] and of the [ENTITY] before the entity.
     """
 
-    def forward(self, batch: ClozeBatch) -> Tensor:
+    def forward(self, batch: PlacedBatch) -> Tensor:
         """Logits (entities of all windows)."""
-        states = self.luke(batch.inputs)[batch.places].flatten(1)
-        return self.classifier(self.dropout(states)).squeeze(-1)
+        return super().forward(batch).squeeze(-1)
 
 
 class ClozeAnswering(QuestionTask):
@@ -150,9 +137,8 @@ class ClozeAnswering(QuestionTask):
             (passage_ids, entity_ends), right = passages[key], {text for _, text in example.answers}
             label = np.array([text in right for text in example.texts()], dtype=np.float32)
             found = []
-            for start, end in windows(
-                len(passage_ids), passage_room(len(question), inputs.max_words, tokenizer)
-            ):
+            room = passage_room(len(question), inputs.max_words, tokenizer)
+            for start, end in windows(len(passage_ids), room):
                 [entities] = np.nonzero((entity_ends[:, 0] >= start) & (entity_ends[:, 1] <= end))
                 if len(entities):
                     word_ids, first = joined(question, passage_ids[start:end], tokenizer)
@@ -173,12 +159,14 @@ class ClozeAnswering(QuestionTask):
         """Each entity is a term of the loss."""
         return len(feature.entities)
 
-    def collate(self, features: Sequence[ClozeFeature], *, entities: bool) -> ClozeBatch:
-        """Windows as one batch; the placeholder and all entities are [MASK] entities."""
-        inputs = inputs_of(
-            ((each.word_ids, np.full(len(each.ends), MASK_ROW), each.ends) for each in features),
-            entities=entities,
-        )
+    def collate(self, features: Sequence[ClozeFeature], *, entities: bool) -> PlacedBatch:
+        """Windows as one batch, whose items are their entities; these and the placeholder are [MASK] entities.
+
+        The places of an entity are the placeholder's and its own: those of entities or, where the model is to see none,
+        of the words where they begin.
+        """
+        sequences = ((each.word_ids, np.full(len(each.ends), MASK_ROW), each.ends) for each in features)
+        inputs = inputs_of(sequences, entities=entities)
         begins = inputs.layout.entity_offsets + inputs.shape.words if entities else inputs.layout.word_offsets
         places = []
         for begin, each in zip(begins[:-1].tolist(), features, strict=True):
@@ -186,7 +174,7 @@ class ClozeAnswering(QuestionTask):
             places.append(np.column_stack([np.full(len(own) - 1, own[0]), own[1:]]))
         labels = torch.from_numpy(np.concatenate([feature.label for feature in features]))
         sizes = tuple(map(self.loss_terms, features))
-        return ClozeBatch(inputs, labels, torch.from_numpy(np.concatenate(places)), sizes)
+        return PlacedBatch(inputs, labels, torch.from_numpy(np.concatenate(places)), sizes)
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
         """LUKE with the classifier of entities."""
@@ -197,13 +185,9 @@ class ClozeAnswering(QuestionTask):
         labels = np.concatenate([feature.label for feature in features])
         return np.log([(1 + labels.sum()) / (1 + (1 - labels).sum())])
 
-    def loss(self, module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
+    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
         """Binary cross-entropy, the mean over all entities of the batch."""
         return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
-
-    def logits(self, module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
-        """Logits (entities) of each window."""
-        return [scores.numpy() for scores in module(batch).float().cpu().split(batch.sizes)]
 
     def candidates(self, outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
         """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
@@ -222,9 +206,8 @@ class ClozeAnswering(QuestionTask):
         """The answer to each question, of the texts of its entities; right are those of its answers."""
         for example, found in zip(outputs.dataset.examples, self.candidates(outputs), strict=True):
             right = {text for _, text in example.answers}
-            is_right = np.array(
-                [found.answer(number).text in right for number in range(len(found.scores))], bool
-            )
+            texts = (found.answer(number).text for number in range(len(found.scores)))
+            is_right = np.array([text in right for text in texts], bool)
             if is_right.any():
                 yield found.scores[None], is_right[None]
 

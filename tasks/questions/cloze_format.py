@@ -9,15 +9,7 @@ from typing import Any
 
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
 from tasks.io.windows import CharacterSpan
-from tasks.questions.answers import (
-    Answer,
-    best_texts,
-    check_ids,
-    filled_text,
-    gold_answers,
-    listed_objects,
-    prediction_object,
-)
+from tasks.questions import answers as common
 
 PLACEHOLDER = "@placeholder"
 
@@ -69,7 +61,7 @@ def read(path: Path) -> Dataset:
         )
     if not examples:
         raise ValueError(f"{path}: no questions; wanted at least one in qas")
-    check_ids((example.id, example.record) for example in examples)
+    common.check_ids((example.id, example.record) for example in examples)
     return Dataset(path, examples, is_superglue)
 
 
@@ -89,11 +81,9 @@ def ends_are_included(passages: Sequence[Record]) -> bool:
 
 def parse(record: Record, passage: Record, after_end: int) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
-    text = filled_text(passage, "text")
-    answers = [
-        (characters(answer, len(text), after_end), answer.text("text"))
-        for answer in children(record, "answers")
-    ]
+    text = common.filled_text(passage, "text")
+    given = children(record, "answers")
+    answers = [(characters(answer, len(text), after_end), answer.text("text")) for answer in given]
     if not answers:
         raise record.error("answers is empty; wanted at least one; remove the question")
     number = record.field("idx", int, "the question's number") if "idx" in record.values else None
@@ -112,11 +102,9 @@ def parse_row(record: Record) -> Example:
 
     An answer is at every entity that has its text. Raises: ValueError naming the row and the field.
     """
-    passage = filled_text(record, "passage")
-    entities = in_order(
-        entity_span(each, passage)
-        for each in listed_objects(record, "entity_spans", ("text", "start", "end"))
-    )
+    passage = common.filled_text(record, "passage")
+    spans = common.listed_objects(record, "entity_spans", ("text", "start", "end"))
+    entities = in_order(entity_span(each, passage) for each in spans)
     texts = record.texts("answers")
     if not all(text.strip() for text in texts) or not texts:
         raise record.error("answers is empty, or has an empty text; wanted at least one; remove the question")
@@ -138,9 +126,7 @@ def entity_span(record: Record, passage: str) -> CharacterSpan:
     for after in (end, end + 1):
         if 0 <= start < after <= len(passage) and passage[start:after] == text:
             return start, after
-    raise record.error(
-        f"text is {text!r}, which is not at start {start}, end {end} of the passage; correct them"
-    )
+    raise record.error(f"text is {text!r}, not the passage's from {start} to {end}; correct them")
 
 
 def places_of(text: str, passage: str, entities: Sequence[CharacterSpan]) -> list[CharacterSpan]:
@@ -157,7 +143,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
     """
     examples = []
     for number, record in enumerate(records):
-        text = filled_text(record, "text")
+        text = common.filled_text(record, "text")
         given = record.field("entities", list, "a list of [start, end]")
         spans = [[each.get("start"), each.get("end")] if isinstance(each, dict) else each for each in given]
         entities = [
@@ -182,7 +168,7 @@ def in_order(spans: Any) -> tuple[CharacterSpan, ...]:
 
 def with_placeholder(record: Record, name: str) -> str:
     """A question. Raises: ValueError where it has no placeholder."""
-    question = filled_text(record, name)
+    question = common.filled_text(record, name)
     if PLACEHOLDER not in question:
         raise record.error(f"{name} is {question[:40]!r}; wanted a question with {PLACEHOLDER} in it")
     return question
@@ -202,9 +188,9 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[common.Answer]]) -> list[str]:
     """In the layout of the release that the data set is of: answers by question id, or lines of idx and label."""
-    texts = best_texts(gold_answers(dataset), predictions)
+    texts = common.best_texts(common.gold_answers(dataset), predictions)
     if not dataset.is_superglue:
-        return prediction_object(texts)
+        return common.prediction_object(texts)
     return [json.dumps({"idx": int(name), "label": text}, ensure_ascii=False) for name, text in texts.items()]

@@ -98,15 +98,10 @@ class ExtractiveAnswering(QuestionTask):
 
     def loss(self, module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
         """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
-        rows = nn.utils.rnn.pad_sequence(
-            batch.by_window(module(batch)), batch_first=True, padding_value=float("-inf")
-        )
+        windows = module(batch).split(batch.sizes)
+        rows = nn.utils.rnn.pad_sequence(windows, batch_first=True, padding_value=float("-inf"))
         total = nn.functional.cross_entropy(rows, batch.labels, ignore_index=IGNORED, reduction="sum")
         return {"loss": total / (batch.labels != IGNORED).sum().clamp(min=1)}
-
-    def logits(self, module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
-        """Logits (words, 2) of each window."""
-        return [scores.numpy() for scores in batch.by_window(module(batch).float().cpu())]
 
     def candidates(self, outputs: Outputs[Dataset, WindowFeature]) -> Iterator[Candidates]:
         """All spans of at most 30 tokens that may answer each question, over all its windows."""

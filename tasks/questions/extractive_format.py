@@ -10,15 +10,7 @@ from model.luke.config import SPECIAL_ENTITIES
 from tasks.io.annotations import Annotate, EntityMention
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
 from tasks.io.tables import is_table
-from tasks.questions.answers import (
-    Answer,
-    best_texts,
-    check_ids,
-    filled_text,
-    gold_answers,
-    listed_objects,
-    prediction_object,
-)
+from tasks.questions import answers as common
 
 
 @dataclass(frozen=True)
@@ -67,17 +59,17 @@ def read(path: Path) -> Dataset:
     """
     rows = [] if is_one_object(path) else read_records(path)
     if len(rows) > 1 or (rows and (is_table(path) or "context" in rows[0].values)):
-        examples = tuple(parse(row, filled_text(row, "context"), row) for row in rows)
+        examples = tuple(parse(row, common.filled_text(row, "context"), row) for row in rows)
     else:
         examples = tuple(
-            parse(question, filled_text(paragraph, "context"), article)
+            parse(question, common.filled_text(paragraph, "context"), article)
             for article in children(read_object(path), "data")
             for paragraph in children(article, "paragraphs")
             for question in children(paragraph, "qas")
         )
     if not examples:
         raise ValueError(f"{path}: no questions; wanted at least one in data, paragraphs, qas")
-    check_ids((example.id, example.record) for example in examples)
+    common.check_ids((example.id, example.record) for example in examples)
     return Dataset(path, examples)
 
 
@@ -88,17 +80,15 @@ def parse(record: Record, passage: str, article: Record) -> Example:
             f"question {record.identifier()!r} is impossible (is_impossible): it has no span that the model could "
             "point at; remove the impossible questions of SQuAD 2.0"
         )
-    answers = [
-        (answer.field("answer_start", int, "a character's number"), answer.text("text"))
-        for answer in listed_objects(record, "answers", ("text", "answer_start"))
-    ]
+    given = common.listed_objects(record, "answers", ("text", "answer_start"))
+    answers = [(each.field("answer_start", int, "a character's number"), each.text("text")) for each in given]
     if not answers:
         raise record.error(
             f"answers of question {record.identifier()!r} is empty; wanted at least one; remove the question"
         )
     title = article.text("title") if "title" in article.values else ""
     page = unquote(title).replace("_", " ") or None
-    question = filled_text(record, "question")
+    question = common.filled_text(record, "question")
     return Example(record.identifier(), question, passage, page, tuple(answers), record)
 
 
@@ -110,8 +100,8 @@ def from_records(records: Sequence[Record]) -> Dataset:
     """
     examples = []
     for number, record in enumerate(records):
-        question = filled_text(record, "question")
-        passage = filled_text(record, record.first_of("text", "context"))
+        question = common.filled_text(record, "question")
+        passage = common.filled_text(record, record.first_of("text", "context"))
         examples.append(
             Example(
                 id=str(number),
@@ -184,6 +174,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[common.Answer]]) -> list[str]:
     """SQuAD's own layout: a JSON object of answers by question id."""
-    return prediction_object(best_texts(gold_answers(dataset), predictions))
+    return common.prediction_object(common.best_texts(common.gold_answers(dataset), predictions))

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from model.luke.batch import IGNORED
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -129,11 +128,12 @@ def features_of(
 
 @dataclass(frozen=True, eq=False)
 class WindowBatch(LabelledBatch):
-    """Windows; `labels` (batch, 2) are the first and last word of each answer."""
+    """Windows, whose items are their words; `labels` (batch, 2) are the first and last word of each answer."""
 
-    def by_window(self, values: Tensor) -> list[Tensor]:
-        """Split values of the words of all windows (words, ...) by window."""
-        return [*values.split([words for words, _ in self.inputs.shape.lengths])]
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of words of each window."""
+        return tuple(words for words, _ in self.inputs.shape.lengths)
 
 
 def collate(features: Sequence[WindowFeature], *, entities: bool) -> WindowBatch:

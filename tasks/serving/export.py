@@ -61,11 +61,8 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
         blank_first=predictor.inputs.profile == "paper",
     )
     tokenizer = predictor.inputs.tokenizer
-    if (
-        task is extractive.TASK
-        and predictor.inputs.profile == "fixed"
-        and isinstance(tokenizer, ByteLevelBPE)
-    ):
+    parts_marks = task is extractive.TASK and predictor.inputs.profile == "fixed"
+    if parts_marks and isinstance(tokenizer, ByteLevelBPE):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
     write_card(predictor, folder, output, task.ARCHITECTURE)
 
@@ -76,9 +73,7 @@ def check_output(output: Path) -> None:
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path}: a file; give a folder to write")
     if output.exists() and (found := sorted(path.name for path in output.iterdir())):
-        raise ValueError(
-            f"{output}: holds {', '.join(found[:5])}; give a new folder, or remove what is there"
-        )
+        raise ValueError(f"{output}: holds {', '.join(found[:5])}; give a new folder, or empty this one")
 
 
 def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:

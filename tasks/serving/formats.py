@@ -43,9 +43,7 @@ def find_format(name: str, labels: Sequence[str], output: Path | None, paths: Se
     Raises: ValueError where it lacks a folder, or has one that it does not use, and where documents share a name.
     """
     if name == "brat" and output is None:
-        raise ValueError(
-            "brat keeps each document in files of its own; give --output DIR, a folder to write them to"
-        )
+        raise ValueError("brat keeps each document in files of its own; give --output DIR")
     if name != "brat" and output is not None:
         raise ValueError(f"--output {output}: {name} is written to stdout; only brat has files of its own")
     if output is not None:
@@ -63,9 +61,7 @@ def json_line(values: Values) -> str:
 
 # The question with its answer; of a file also its name.
 JSON_LINES = Format(
-    lambda place, values: json_line(
-        {name: place[name] for name in ("file",) if name in place} | dict(values)
-    ),
+    lambda place, values: json_line(({"file": place["file"]} if "file" in place else {}) | dict(values)),
     lambda place, error: json_line({"error": error, **place}),
 )
 
@@ -212,27 +208,8 @@ def plain(text: str) -> str:
 
 # HTML
 
-HEAD = """<!DOCTYPE html>
-<html>
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-body {{ font: 1rem/1.8 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
-article {{ border-top: 1px solid #ccc; }}
-h2 {{ font-size: .8rem; color: #666; margin: .5rem 0 0; }}
-p {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }}
-.error {{ color: #a00; }}
-{style}
-</style>
-</head>
-<body>
-<p>{legend}</p>
-"""
-MARKS = """mark { color: #000; border-radius: .2em; padding: .1em .2em; }
-mark[data-label]::after { content: attr(data-label); font-size: .6em; font-weight: bold; margin-left: .4em; }
-"""
+# The beginning of a page, and the style of entities.
+HEAD, MARKS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("page.html", "marks.css"))
 GOLDEN_ANGLE = 137.5  # degrees: hues of neighbours are far apart, however many there are
 
 

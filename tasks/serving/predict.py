@@ -100,9 +100,8 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
             "a pretrained model is fine-tuned before it is asked, but it links texts: python -m tasks.linking link"
         )
     try:
-        predictor = (
-            load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
-        )
+        is_theirs = "model_type" in values
+        predictor = load_transformers(folder, chosen) if is_theirs else load_ours(folder, values, chosen)
     except (KeyError, TypeError, OSError, SafetensorError) as error:
         raise ValueError(
             f"{folder}: incomplete or damaged ({type(error).__name__}: {error}); copy the whole folder again"

@@ -64,9 +64,7 @@ class Given:
         except UnicodeDecodeError as error:
             if error.object.startswith(GZIP):
                 raise ValueError(f"{self.where}: packed (gzip); unpack it") from None
-            raise ValueError(
-                f"{self.where}: byte {error.start} is not UTF-8; convert the input to UTF-8"
-            ) from None
+            raise ValueError(f"{self.where}: byte {error.start} is not UTF-8; convert the input") from None
         except OSError as error:
             raise ValueError(f"{self.where}: {error.strerror}; wanted a text file") from None
 

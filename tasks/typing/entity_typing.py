@@ -51,11 +51,8 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     file, line and field.
     """
     if "mention_span" in record.values:
-        left, mention, right = (
-            " ".join(record.texts("left_context_token")),
-            record.text("mention_span"),
-            " ".join(record.texts("right_context_token")),
-        )
+        left, right = (" ".join(record.texts(f"{side}_context_token")) for side in ("left", "right"))
+        mention = record.text("mention_span")
         text, start = f"{left} {mention} {right}", len(left) + 1
         span = record.span("mention_span", [start, start + len(mention)], len(text), "characters")
     else:
@@ -193,13 +190,9 @@ class EntityTyping(MarkedTask):
         self, outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None
     ) -> list[dict[str, Any]]:
         """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
-        return [
-            {
-                "labels": list(found),
-                "probabilities": of_classes(outputs.labels, sigmoid(row, temperature), top),
-            }
-            for found, row in zip(self.decode(outputs), outputs.logits, strict=True)
-        ]
+        shares = (of_classes(outputs.labels, sigmoid(row, temperature), top) for row in outputs.logits)
+        found = zip(self.decode(outputs), shares, strict=True)
+        return [{"labels": list(types), "probabilities": each} for types, each in found]
 
 
 TASK = EntityTyping()

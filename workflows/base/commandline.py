@@ -50,37 +50,24 @@ def luigis_arguments() -> list[str]:
 
 @dataclass
 class Command:
-    """A command line, read.
+    """A command line, read."""
 
-    Attributes:
-        stage: the name of the stage; empty where none is named.
-        workdir: the folder of all stages.
-        begin: the run file to begin from; empty: that of the work directory.
-        changes: of the run.
-        own: the parameters of the stage itself.
-        luigis: the words that are Luigi's own.
-        wants_help: whether help is asked for.
-        is_dry: whether only what would be done is asked for.
-    """
-
-    stage: str = ""
-    workdir: str = WORKDIR
-    begin: str = ""
-    changes: list[Change] = field(default_factory=list)
-    own: dict[str, str] = field(default_factory=dict)
-    luigis: list[str] = field(default_factory=list)
+    stage: str = ""  # its name; empty where none is named
+    workdir: str = WORKDIR  # the folder of all stages
+    begin: str = ""  # the run file to begin from; empty: that of the work directory
+    changes: list[Change] = field(default_factory=list)  # of the run
+    own: dict[str, str] = field(default_factory=dict)  # the parameters of the stage itself
+    luigis: list[str] = field(default_factory=list)  # the words that are Luigi's own
     wants_help: bool = False
-    is_dry: bool = False
+    is_dry: bool = False  # whether only what would be done is asked for
 
 
 def prepare(arguments: list[str]) -> None:
     """Read the command line, set defaults where the user set none, and leave to Luigi what it has to run.
 
-    Args:
-        arguments: the list that Luigi reads next, which is changed.
+    `arguments` is the list that Luigi reads next, which is changed.
 
-    Raises:
-        SystemExit: with a line where something is wrong (exit status 1); after help and after a dry run (0).
+    Raises: SystemExit: with a line where something is wrong (exit status 1); after help and after a dry run (0).
     """
     stopping.install_handlers()
     set_up_logging()
@@ -95,9 +82,8 @@ def prepare(arguments: list[str]) -> None:
             print(outlook.table(stage))
             raise SystemExit(0)
         stage.check_machine()
-        change_run(
-            command.workdir, command.changes, command.begin
-        )  # a command that cannot begin changes nothing
+        # A command that cannot begin changes nothing.
+        change_run(command.workdir, command.changes, command.begin)
         if stage.complete():
             logger.info("%s is complete: %s", type(stage).__name__, stage.where)
     except (ValueError, OSError) as error:
@@ -128,13 +114,9 @@ def read_command(arguments: Sequence[str]) -> Command:
     given, words = _flags_and_words(arguments)
     known = steps()
     if words and words[0] not in known:
-        raise ValueError(
-            f"{words[0]}: no such stage{similar(words[0], known)} (there are {', '.join(known)})"
-        )
+        raise ValueError(f"{words[0]}: no such stage{similar(words[0], known)} (known: {', '.join(known)})")
     if len(words) > 1:
-        raise ValueError(
-            f"{words[1]}: one stage at a time, and values follow their flag; wanted --flag value"
-        )
+        raise ValueError(f"{words[1]}: one stage at a time, and values follow flags; wanted --flag value")
     command = Command(stage=words[0] if words else "")
     stage = known[command.stage] if words else Step
     own = helping.own_parameters(stage)
@@ -215,11 +197,7 @@ def _luigi_flags() -> dict[str, luigi.Parameter[Any]]:
 
 
 def set_defaults(arguments: Sequence[str]) -> None:
-    """Set defaults of Luigi and of threads where the user set none.
-
-    Args:
-        arguments: Luigi's own.
-    """
+    """Set defaults of Luigi, whose own `arguments` these are, and of threads where the user set none."""
     config: Any = luigi.configuration.get_config()
     scheduler = ("scheduler-host", "scheduler-url")
     is_named = any(argument.startswith(tuple(f"--{name}" for name in scheduler)) for argument in arguments)

@@ -54,9 +54,7 @@ class RunParameter(luigi.Parameter[Run]):
 class Step(luigi.Task):
     """A stage, or several of them together: a command names one."""
 
-    settings = RunParameter(
-        default=Run(), description="the run, as JSON; what the command line gives becomes it"
-    )
+    settings = RunParameter(default=Run(), description="the run, as JSON, made of the command line")
 
     # The tables of a run file that the step and its upstream stages read.
     TABLES: ClassVar[tuple[str, ...]] = ("corpus", "machine")
@@ -111,8 +109,8 @@ class Step(luigi.Task):
     def check_machine(self) -> None:
         """Check before anything runs that the needs of the step and its upstream stages are met.
 
-        Raises:
-            ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
+        Raises: ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is
+        not.
         """
         is_new = not os.path.isdir(self.workdir)
         storage.make_folder(self.workdir)
@@ -205,17 +203,14 @@ class Stage(Step):
         for name, text in texts.items():
             storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
 
-    def input_hashes(self) -> dict[str, str]:
-        """SHA-256 of the manifest of each stage that this one requires."""
-        return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
-
     def identity(self) -> dict[str, Any]:
         """All that decides the stage's bytes; only to be asked when its inputs are there."""
+        inputs = {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
         return {
             "stage": type(self).__name__,
             "version": self.VERSION,
             "parameters": self.bytes_parameters(),
-            "inputs": self.input_hashes(),
+            "inputs": inputs,
         }
 
     def is_current(self) -> bool:
@@ -255,8 +250,7 @@ class Stage(Step):
 
         What it is made from is held meanwhile, so that nobody makes that anew.
 
-        Raises:
-            ValueError: an upstream stage is not what it was when the run began, or another run is in the way.
+        Raises: ValueError: an upstream stage is not what it was when the run began, or another run is in the way.
         """
         self._is_complete = False
         storage.make_folder(self.folder)
@@ -351,8 +345,7 @@ def _run_record(stage: Stage, started: float) -> bytes:
 def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
     """The manifest of a folder that a flag names.
 
-    Raises:
-        ValueError: naming the flag, where `read_manifest` finds that it is no finished folder of this stage.
+    Raises: ValueError: naming the flag, where `read_manifest` finds that it is no finished folder of this stage.
     """
     try:
         return storage.read_manifest(folder, stage)

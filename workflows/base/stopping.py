@@ -12,10 +12,8 @@ import sys
 import threading
 from collections.abc import Iterable
 from types import FrameType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import psutil
+import psutil
 
 _GRACE_SECONDS = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -24,8 +22,6 @@ requested = threading.Event()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    import psutil
-
     requested.set()
     for ignored in _SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
@@ -46,16 +42,14 @@ def _stop(number: int, frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-def _has_own_session(process: "psutil.Process") -> bool:
+def _has_own_session(process: psutil.Process) -> bool:
     try:
         return os.getsid(process.pid) != os.getsid(0)
     except ProcessLookupError:
         return False
 
 
-def _kill(processes: "Iterable[psutil.Process]") -> None:
-    import psutil
-
+def _kill(processes: Iterable[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()

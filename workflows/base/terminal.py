@@ -29,12 +29,8 @@ def progress_bar(name: str, *, unit: str, total: int | None = None) -> Iterator[
 def check_reachable(parameter: str, *addresses: str) -> None:
     """Check once that one of a service's addresses answers. Spark itself looks for its master for a minute.
 
-    Args:
-        parameter: of the user's command line, as "--spark-master spark://host:7077".
-        addresses: each HOST:PORT.
-
-    Raises:
-        ValueError: none does.
+    `parameter` is that of the user's command line, as "--spark-master spark://host:7077"; an address is HOST:PORT.
+    Raises: ValueError: none does.
     """
     problems = []
     for address in addresses:

@@ -1,7 +1,6 @@
 """What stages need of the machine.
 
 beam, spark  the engines
-devices      torch devices
-workers      stages side by side, in processes
+workers      stages side by side, in processes, each on a torch device of its own
 disk         scratch, free space
 """

@@ -41,8 +41,7 @@ def run_beam(
 ) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the stage's folder does not hold yet.
 
-    Raises:
-        ValueError: there is no room for the work, or the input is at fault.
+    Raises: ValueError: there is no room for the work, or the input is at fault.
     """
     sweep_scratch(stage.workdir)
     check_stage(stage, stage.NEED, sum(map(stage.bytes_of, {block.path for block in blocks})))
@@ -60,11 +59,7 @@ def run_beam(
 
 
 def beam_options(stage: Stage) -> list[str]:
-    """The options of another Beam runner, split as a shell splits words.
-
-    Raises:
-        ValueError: they cannot be split.
-    """
+    """The options of another Beam runner, split as a shell splits words. Raises: ValueError: they cannot be split."""
     try:
         return shlex.split(stage.settings.machine.beam_options)
     except ValueError as error:

@@ -31,8 +31,7 @@ class Need:
 def scratch_folder(root: str, flag: str) -> Iterator[str]:
     """A new folder below the root, which goes at the end; those whose processes were killed go at once.
 
-    Raises:
-        ValueError: the root cannot be written, or its file system has no locks.
+    Raises: ValueError: the root cannot be written, or its file system has no locks.
     """
     try:
         os.makedirs(root, exist_ok=True)
@@ -80,14 +79,7 @@ def _remove_abandoned(root: str) -> None:
 def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "") -> None:
     """Whether there is room for a stage's work; what its folder already holds is not wanted again.
 
-    Args:
-        stage: about to work.
-        need: of its kind.
-        input_bytes: what it reads.
-        scratch: the folder for what Spark sets aside; empty where that is not known.
-
-    Raises:
-        ValueError: there is not.
+    `scratch` is the folder for what Spark sets aside; empty where that is not known. Raises: ValueError: there is not.
     """
     names = storage.list_files(stage.folder)
     held = sum(storage.file_size(storage.join(stage.folder, name)) or 0 for name in names)
@@ -98,14 +90,10 @@ def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "")
 
 
 def check_room(name: str, wanted: Mapping[str, tuple[str, float]]) -> None:
-    """Whether there is room for a stage's work.
+    """Whether there is room for the work of a stage of that name.
 
-    Args:
-        name: of the stage.
-        wanted: for each folder, which need not be there yet, the flag that chooses it and the bytes that go there.
-
-    Raises:
-        ValueError: a file system has less; those that lie on one are added up.
+    `wanted` has for each folder, which need not be there yet, the flag that chooses it and the bytes that go there.
+    Raises: ValueError: a file system has less; those that lie on one are added up.
     """
     by_device: dict[int, list[str]] = {}
     for folder in wanted:

@@ -49,9 +49,7 @@ def check_spark(stage: Step) -> None:
         if key in _BY_FLAG:
             raise ValueError(f"machine.spark_conf {key}={value}: {_BY_FLAG[key]} sets it")
         if key in spark_session.FIXED:
-            raise ValueError(
-                f"machine.spark_conf {key}={value}: what the tables hold depends on it; leave it out"
-            )
+            raise ValueError(f"machine.spark_conf {key}={value}: the tables depend on it; leave it out")
     workdir = os.path.abspath(stage.workdir)
     if workdir != workdir.encode("utf-8", "replace").decode():
         raise ValueError(f"--workdir {workdir!a}: no UTF-8, which Spark wants; give another folder")
@@ -60,20 +58,17 @@ def check_spark(stage: Step) -> None:
             f"--workdir {workdir}: Spark reads no name with a colon and one of []{{}}*?\\; give another folder"
         )
     if "," in (root := scratch_root(stage)):
-        raise ValueError(
-            f"machine.scratch {root}: Spark would end the name at the comma; give another folder"
-        )
+        raise ValueError(f"machine.scratch {root}: Spark ends the name at the comma; give another folder")
 
 
 def scratch_root(stage: Step) -> str:
     """The folder for what Spark sets aside on this machine; empty where the user has told Spark itself."""
     from pipeline.jobs import spark_session
 
-    if stage.settings.machine.scratch:
-        return os.path.abspath(stage.settings.machine.scratch)
-    is_set = _LOCAL_DIRS in spark_session.users_settings() or stage.settings.machine.spark_master.startswith(
-        "k8s"
-    )
+    chosen = stage.settings.machine
+    if chosen.scratch:
+        return os.path.abspath(chosen.scratch)
+    is_set = _LOCAL_DIRS in spark_session.users_settings() or chosen.spark_master.startswith("k8s")
     return "" if is_set else disk.own_scratch(stage.workdir)
 
 
@@ -90,9 +85,7 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
         if _EXECUTOR_MEMORY not in {**spark_session.users_settings(), **wanted}:
-            logger.info(
-                "Spark: executors have 1 GB; more by --set machine.spark_conf.%s=8g", _EXECUTOR_MEMORY
-            )
+            logger.info("Spark: executors get 1 GB; more by --set machine.spark_conf.%s=8g", _EXECUTOR_MEMORY)
     atexit.register(_end)
     if root := scratch_root(stage):
         wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "machine.scratch"))
@@ -100,12 +93,8 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
             os.environ["SPARK_LOCAL_DIRS"] = wanted[_LOCAL_DIRS]
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
-        start = functools.partial(
-            spark_session.session,
-            defaults=defaults,
-            wanted=wanted,
-            is_short=_HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP,
-        )
+        is_short = _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
+        start = functools.partial(spark_session.session, defaults=defaults, wanted=wanted, is_short=is_short)
         try:
             return thread.submit(start, master, heap).result()
         except Exception as error:
@@ -117,12 +106,8 @@ def session_of(stage: Step, dump_bytes: int) -> Any:
 def _reason(error: str) -> str:
     """Return why Spark did not start: of an error of Java's its last cause, else what Java said before it ended."""
     causes = re.findall(r"^(?:Caused by)?: (.+)", error, re.MULTILINE)
-    lines = [line.strip() for line in error.splitlines()]
-    told = [
-        line
-        for line in lines
-        if line and not re.match(r"at |\.\.\. |WARN|Using Spark's|Setting default", line)
-    ]
+    lines = filter(None, map(str.strip, error.splitlines()))
+    told = [line for line in lines if not re.match(r"at |\.\.\. |WARN|Using Spark's|Setting default", line)]
     return "; ".join(causes[-1:] or told[:_MOST_REASONS])
 
 
@@ -173,8 +158,7 @@ def shown_tasks(name: str) -> Iterator[None]:
 def spark_work(name: str) -> Iterator[None]:
     """Work of Spark's: it leaves no table behind in the session, and its failures are told in a line.
 
-    Raises:
-        ValueError: a file cannot be read, or Spark failed.
+    Raises: ValueError: a file cannot be read, or Spark failed.
     """
     try:
         with shown_tasks(name):
@@ -222,16 +206,11 @@ def _end() -> None:
 
 @functools.cache
 def check_java() -> None:
-    """Spark needs a Java runtime.
-
-    Raises:
-        ValueError: there is none, or it is too old.
-    """
+    """Spark needs a Java runtime. Raises: ValueError: there is none, or it is too old."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
-    remedy = (
-        f"install Java {MIN_JAVA} or later (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    )
+    package = "Debian: apt-get install openjdk-17-jre-headless"
+    remedy = f"install Java {MIN_JAVA} or later ({package}) or set JAVA_HOME"
     if not java:
         raise ValueError(f"Java: not found {'in JAVA_HOME ' + home if home else 'on PATH'}; {remedy}")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)

@@ -7,6 +7,7 @@ middle of a stage, it stops as by SIGTERM.
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -26,19 +27,40 @@ from model.training.signals import Stopped
 from pipeline.jobs.supervisor import child_environment
 from workflows.base import commandline, stopping
 from workflows.base.stage import Stage
+from workflows.run.kinds import AUTO
 
 logger = logging.getLogger("workflows")
 AnyStage = TypeVar("AnyStage", bound=Stage)
 
 
+def torch_devices(name: str) -> list[str]:
+    """The devices that work may be shared out to: all of CUDA's for `auto`, or else the one.
+
+    Raises: ValueError: this machine has no such device.
+    """
+    import torch
+
+    from model.training.devices import resolve_device
+
+    if name == AUTO and torch.cuda.is_available():
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return [str(resolve_device(name))]
+
+
+def free_device_memory() -> None:
+    """Give back what torch keeps of a GPU's memory for its next use, since that will be in another process."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
 def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:
-    """Run the stages that are not complete; their upstream stages are.
+    """Run those of these stages of torch that are not complete; their upstream stages are.
 
-    Args:
-        stages: of torch.
-        devices: of torch; each has a process, which runs one stage after another.
-
-    Returns: for each stage that failed a line that says why.
+    Each device has a process, which runs one stage after another. Return for each stage that failed a line that
+    says why.
     """
     waiting: queue.SimpleQueue[AnyStage] = queue.SimpleQueue()
     failures: dict[AnyStage, str] = {}
@@ -119,9 +141,8 @@ def _ask(process: "subprocess.Popen[str]", stage: Stage, device: str) -> str:
 def serve(questions: IO[str], answers: IO[str]) -> None:
     """Run the stages that are asked for, and say why each failed, if so.
 
-    Args:
-        questions: a JSON object a line, with `stage`, `parameters` and the `hash8` that the asking process has found.
-        answers: a JSON object a line, with `reason`, which is empty for success.
+    A question is a line of JSON, with `stage`, `parameters` and the `hash8` that the asking process has found, an
+    answer one with `reason`, which is empty for success.
     """
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     is_busy = threading.Event()

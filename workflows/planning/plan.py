@@ -39,23 +39,14 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a stage on the machine of `costs.toml`.
+    """The costs of a stage on the machine of `costs.toml`."""
 
-    Attributes:
-        start: CPU seconds for the smallest dump.
-        begin: seconds for it.
-        seconds: CPU seconds for each MB of a dump.
-        alone: the share of these in which one process works alone.
-        disk: bytes that it writes for each byte of a dump.
-        scratch: bytes that Spark sets aside meanwhile.
-    """
-
-    start: float
-    begin: float = 0.0
-    seconds: float = 0.0
-    alone: float = 0.0
-    disk: float = 0.0
-    scratch: float = 0.0
+    start: float  # CPU seconds for the smallest dump
+    begin: float = 0.0  # seconds for it
+    seconds: float = 0.0  # CPU seconds for each MB of a dump
+    alone: float = 0.0  # the share of these in which one process works alone
+    disk: float = 0.0  # bytes that it writes for each byte of a dump
+    scratch: float = 0.0  # bytes that Spark sets aside meanwhile
 
     def estimate(self, size: float, processes: int, speed: float) -> Estimate:
         """Return the costs for a dump of this size, where work takes `speed` times as long as on that machine."""

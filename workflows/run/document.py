@@ -42,9 +42,7 @@ def parse(text: str, path: str) -> tomlkit.TOMLDocument:
         ) from None
     version = document.get("version", VERSION)
     if version != VERSION:
-        raise ValueError(
-            f"{path}: version is {version!r}, and this project reads {VERSION}; update the project"
-        )
+        raise ValueError(f"{path}: version is {version!r}, this project reads {VERSION}; update the project")
     return document
 
 

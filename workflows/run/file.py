@@ -73,22 +73,14 @@ class Run:
     @classmethod
     def from_json(cls, text: str) -> "Run":
         """The run of a text that `to_json` made."""
-        values = json.loads(text)
-        return cls(
-            **{name: _table(name, value) if name in TABLES else value for name, value in values.items()}
-        )
+        values = json.loads(text).items()
+        return cls(**{name: _table(name, value) if name in TABLES else value for name, value in values})
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Any], *, workdir: str, source: str) -> "Run":
-        """The run of a file's tables. Paths are relative to the file's folder.
+        """The run of a file's tables, as TOML has them. Paths are relative to the folder of the file, `source`.
 
-        Args:
-            tables: as TOML has them.
-            workdir: the folder of all stages.
-            source: the file, for errors.
-
-        Raises:
-            ValueError: names file, table and field, the value found and the value wanted.
+        Raises: ValueError: names file, table and field, the value found and the value wanted.
         """
         found: dict[str, Any] = {}
         folder = os.path.dirname(os.path.abspath(source))
@@ -172,16 +164,9 @@ class Change:
 def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *, writes: bool = True) -> Run:
     """Change the run file of a work directory, and say in a line what changed; gives the run that it now describes.
 
-    The first call writes the file. Nothing is written where the result would be wrong.
-
-    Args:
-        workdir: the work directory.
-        changes: what the command line gives.
-        begin: a run file to begin from; empty: that of the work directory.
-        writes: whether the file is changed; otherwise the run that it would describe is given.
-
-    Raises:
-        ValueError: names file, table and field, the value found and the value wanted.
+    The first call writes the file, or one that begins from the run file `begin`. Nothing is written where the result
+    would be wrong, or unless it `writes`. Raises: ValueError: names file, table and field, the value found and the
+    value wanted.
     """
     path = path_of(workdir)
     if writes:

@@ -17,40 +17,27 @@ AUTO = "auto"
 class Kind:
     """A kind of value.
 
-    Attributes:
-        wanted: what a value has to be, for errors.
-        read: gives the value of TOML as a run holds it; ValueError or TypeError where it is of another kind.
-        of_text: gives the value of TOML that a word of the command line means.
-        is_path: whether it may name a file, relative to the folder of the run file.
-        no_path: a pattern of the words that never do.
-        of_items: of a table or a list, the kind of each value.
-        keys: of a table, those that it may have; none: any.
+    `read` gives the value of TOML as a run holds it; ValueError or TypeError where it is of another kind. `of_text`
+    gives the value of TOML that a word of the command line means.
     """
 
-    wanted: str
+    wanted: str  # what a value has to be, for errors
     read: Callable[[Any], Any]
     of_text: Callable[[str], Any]
-    is_path: bool = False
-    no_path: str = ""
-    of_items: "Kind | None" = None
-    keys: tuple[str, ...] = ()
+    is_path: bool = False  # whether it may name a file, relative to the folder of the run file
+    no_path: str = ""  # a pattern of the words that never do
+    of_items: "Kind | None" = None  # of a table or a list, the kind of each value
+    keys: tuple[str, ...] = ()  # of a table, those that it may have; none: any
 
 
 @dataclass(frozen=True)
 class Option:
-    """A field of a table in a run file.
+    """A field of a table in a run file."""
 
-    Attributes:
-        kind: of its value.
-        help: what it is, for people.
-        flag: of the command line; empty where there is `--set` alone.
-        changes_bytes: whether what a stage writes depends on it.
-    """
-
-    kind: Kind
-    help: str
-    flag: str = ""
-    changes_bytes: bool = True
+    kind: Kind  # of its value
+    help: str  # what it is, for people
+    flag: str = ""  # of the command line; empty where there is `--set` alone
+    changes_bytes: bool = True  # whether what a stage writes depends on it
 
 
 def option(default: Any, kind: Kind, help: str, *, flag: str = "", changes_bytes: bool = True) -> Any:

@@ -17,9 +17,8 @@ PRESET = Option(
 
 def options(name: str) -> dict[str, Option]:
     """The options of a table by the names of their fields."""
-    own = {
-        field.name: field.metadata["option"] for field in fields(TABLES[name]) if "option" in field.metadata
-    }
+    declared = (field for field in fields(TABLES[name]) if "option" in field.metadata)
+    own = {field.name: field.metadata["option"] for field in declared}
     return {**own, **RECIPE} if name == "pretraining" else own
 
 

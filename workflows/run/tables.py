@@ -59,9 +59,7 @@ class Corpus:
     allow_truncated: bool = option(
         False, SWITCH, "take the whole pages of a dump that ends in the middle, and count the rest"
     )
-    block_size: Any = option(
-        AUTO, SIZE, "bytes of the dump or of documents in a unit of work; auto: by their size"
-    )
+    block_size: Any = option(AUTO, SIZE, "bytes of the dump or of documents in a unit of work; auto: by size")
     dump_templates: bool = option(
         False, SWITCH, "show the simple ones of the dump's own templates, too; the dump is read twice"
     )
@@ -126,9 +124,7 @@ class Sequences:
         AUTO, whole_number(1), "word tokens of a sequence, [CLS] and [SEP] included; auto: the preset's"
     )
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences: float = unhashed_option(
-        0.2, SHARE, "share of sentences that may be dropped for their length"
-    )
+    max_dropped_sentences: float = unhashed_option(0.2, SHARE, "share of sentences dropped for their length")
     annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
     annotated_place: str = option(
         "beside",
@@ -211,9 +207,7 @@ class FineTuning:
     head_learning_rate: Any = option(AUTO, POSITIVE_NUMBER, "peak learning rate of the classifier")
     batch_size: Any = option(AUTO, whole_number(1), "examples of a step", flag="--batch-size")
     epochs: Any = option(AUTO, whole_number(1), "passes over the training data", flag="--epochs")
-    dropout: float = option(
-        DROPOUT, DROPOUT_RATE, "dropout of the whole model, whatever it was pretrained with"
-    )
+    dropout: float = option(DROPOUT, DROPOUT_RATE, "of the whole model, whatever it was pretrained with")
     patience: int = option(
         0, whole_number(), "epochs in a row without a better score on dev that end training; 0: none do"
     )
@@ -257,14 +251,10 @@ class FineTuning:
         "extractive_qa, which the paper did not tune, and each variant)",
     )
     learning_rates: tuple[float, ...] = option(
-        (1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER), "peak learning rates that Tune tries"
+        (1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER), "peak learning rates of Tune"
     )
-    batch_sizes: tuple[int, ...] = option(
-        (4, 8, 16, 32, 64), many(whole_number(1)), "batch sizes that Tune tries"
-    )
-    epoch_counts: tuple[int, ...] = option(
-        (2, 3, 5), many(whole_number(1)), "numbers of epochs that Tune tries"
-    )
+    batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), many(whole_number(1)), "batch sizes of Tune")
+    epoch_counts: tuple[int, ...] = option((2, 3, 5), many(whole_number(1)), "epochs of Tune")
     tuning_patience: int = option(
         2,
         whole_number(),
@@ -284,18 +274,14 @@ class Linking:
         path(),
         "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose",
     )
-    mentions: str = option(
-        "", path(), "folder of a BuildMentionTable, by which counts choose; empty: that of this dump"
-    )
+    mentions: str = option("", path(), "BuildMentionTable folder by which counts choose; empty: this dump's")
     min_probability: float = option(
         0.0,
         SHARE,
         "links are left out where link probability of the name (with ner: of the mention, by that model) x "
         "probability of the page is lower",
     )
-    min_link_probability: float = option(
-        0.01, SHARE, "names that are links less often in Wikipedia are not found"
-    )
+    min_link_probability: float = option(0.01, SHARE, "names that are links less often are not found")
     ner: str = option(
         "",
         path(),
@@ -357,15 +343,11 @@ class Machine:
         table(matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"'),
         "settings of Spark, as spark.executor.memory",
     )
-    beam_options: str = unhashed_option(
-        "", TEXT, "options of another Beam runner, as '--runner=... --key=value'"
-    )
+    beam_options: str = unhashed_option("", TEXT, "of another Beam runner, as '--runner=... --key=value'")
     scratch: str = unhashed_option(
         "", path(), "folder for what Spark sets aside while it works; empty: .scratch in the work directory"
     )
-    checkpoint_minutes: int = unhashed_option(
-        30, whole_number(), "minutes between training's checkpoints, at most"
-    )
+    checkpoint_minutes: int = unhashed_option(30, whole_number(), "minutes between checkpoints, at most")
     tracker: str = unhashed_option(
         "", TEXT, "module:function of your own, which gets (figures, step) of training as TensorBoard does"
     )

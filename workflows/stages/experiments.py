@@ -12,7 +12,7 @@ from typing import Any
 from model.pretraining.recipes import values_text
 from pipeline import storage
 from workflows.base.stage import Result, Stage, logger
-from workflows.engines import devices, workers
+from workflows.engines import workers
 from workflows.stages.fine_tuning import FineTune, FineTuningStage, RetriesFailures, Tune, TunedFineTune
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import PretrainingStage, TorchStage, base_model_name
@@ -101,7 +101,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
 
     def work(self) -> Result:
         failures: dict[FineTuningStage, str] = {}
-        devices.free_device_memory()  # of a pretraining in this process
+        workers.free_device_memory()  # of a pretraining in this process
         for tune in _tunes(self.stages()):
             try:
                 tune.run()
@@ -110,7 +110,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
                 tuned = [stage for stage in self.stages() if _tunes([stage]) == [tune]]
                 failures |= dict.fromkeys(tuned, f"Tune: {error}")
         ready = [stage for stage in self.stages() if stage not in failures]
-        failures |= workers.run(ready, devices.torch_devices(self.settings.machine.device))
+        failures |= workers.run(ready, workers.torch_devices(self.settings.machine.device))
         self._has_run = True
         records = [self.record(cell, failures) for cell in self.cells]
         text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
@@ -118,12 +118,8 @@ class FineTuneGrid(RetriesFailures, TorchStage):
         counts = Counter(record["state"] for record in records)
         finished = [stage for stage in self.stages() if stage not in failures]
         shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
-        return Result(
-            self.described(),
-            rows={"done": counts.pop("done", 0)},
-            drops=dict(counts),
-            facts={"failed": len(failures), "cells": shas},
-        )
+        rows, facts = {"done": counts.pop("done", 0)}, {"failed": len(failures), "cells": shas}
+        return Result(self.described(), rows=rows, drops=dict(counts), facts=facts)
 
     def record(self, cell: Cell, failures: dict[FineTuningStage, str]) -> dict[str, Any]:
         """The record of a cell, as the report reads it."""

@@ -13,7 +13,7 @@ from tasks import finetuning
 from tasks.presets import of_task
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage, logger
-from workflows.engines import devices, workers
+from workflows.engines import workers
 from workflows.run.kinds import AUTO
 from workflows.run.tables import SEED
 from workflows.stages.task_stage import TaskStage
@@ -90,9 +90,8 @@ class FineTune(FineTuningStage):
         is_open = self._is_at_hub(self.given_weights())
         of_preset = {} if is_open else of_task(self.task)[self.preset_name()]
         changes = {name: value for name, value in values.items() if value not in (AUTO, of_preset.get(name))}
-        if (
-            "learning_rate" in changes and values["head_learning_rate"] != AUTO
-        ):  # which would change in proportion
+        # Which would change in proportion.
+        if "learning_rate" in changes and values["head_learning_rate"] != AUTO:
             changes["head_learning_rate"] = values["head_learning_rate"]
         return changes
 
@@ -137,10 +136,8 @@ class Tune(RetriesFailures, TaskStage):
 
     def grid(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""
-        grid = itertools.product(
-            self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
-        )
-        return [dict(zip(SETTING, values, strict=True)) for values in grid]
+        tried = self.tuning.learning_rates, self.tuning.batch_sizes, self.tuning.epoch_counts
+        return [dict(zip(SETTING, values, strict=True)) for values in itertools.product(*tried)]
 
     def trials(self) -> list[FineTune]:
         """A fine-tuning for each setting, whose weights are not kept."""
@@ -158,7 +155,7 @@ class Tune(RetriesFailures, TaskStage):
 
         metric = MODULES[self.task].DEV_METRIC
         trials = self.trials()
-        failures = workers.run(trials, devices.torch_devices(self.settings.machine.device))
+        failures = workers.run(trials, workers.torch_devices(self.settings.machine.device))
         self._has_run = True
         rows = []
         for setting, trial in zip(self.grid(), trials, strict=True):

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from pipeline import schemas, storage
+from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
-from pipeline.dump.containers import TruncatedDump
+from pipeline.dump.containers import TruncatedDump, packed_size
 from pipeline.dump.download import Source, is_remote, is_wiki_name
 from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
@@ -85,9 +85,8 @@ class FetchDump(CorpusStage):
 
     def work(self) -> Result:
         progress = functools.partial(terminal.progress_bar, unit="B")
-        return fetch.build(
-            self.corpus.dump, self.folder, allow_truncated=self.corpus.allow_truncated, progress=progress
-        )
+        truncated = self.corpus.allow_truncated
+        return fetch.build(self.corpus.dump, self.folder, allow_truncated=truncated, progress=progress)
 
 
 class DumpReader(CorpusStage, beam.BeamStage):
@@ -106,8 +105,6 @@ class DumpReader(CorpusStage, beam.BeamStage):
         return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
 
     def bytes_of(self, path: str) -> float:
-        from pipeline.dump.containers import packed_size
-
         return packed_size(path)
 
     def read(self, build: Callable[..., Result], **options: Any) -> Result:
@@ -232,14 +229,7 @@ class FetchQids(CorpusStage):
             fetch.keep_locations(self.given(), self.folder)
         pages = extracted.manifest().paths(extracted.folder, "pages/")
         dbname = fetched.facts["site"]["dbname"]
-        result = fetch_qids.build(
-            path,
-            self.folder,
-            pages,
-            dbname,
-            schemas={name: table.schema for name, table in schemas.TABLES["FetchQids"].items()},
-            is_fetched=is_fetched,
-        )
+        result = fetch_qids.build(path, self.folder, pages, dbname, is_fetched=is_fetched)
         if is_fetched:
             storage.remove(path)
         return result

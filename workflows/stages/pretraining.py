@@ -84,12 +84,8 @@ class PretrainingStage(TorchStage):
     def bytes_parameters(self) -> dict[str, Any]:
         chosen = {"preset": self.settings.preset, "profile": self.corpus.profile}
         base_model = base_model_identity(self.base_model, "pretraining.base_model")
-        return {
-            **chosen,
-            **self.values("pretraining", "seed"),
-            "base_model": base_model,
-            "recipe": self.configuration.table(),
-        }
+        started = {"base_model": base_model, "recipe": self.configuration.table()}
+        return {**chosen, **self.values("pretraining", "seed"), **started}
 
     def check_needs(self) -> None:
         """The model that pretraining starts from has weights."""

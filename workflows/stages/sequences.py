@@ -149,10 +149,8 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
         annotated = {}
         if self.sequences.annotated:
             self._annotated()
-            annotated = {
-                "annotated": storage.manifest_sha256(self.sequences.annotated),
-                **self.values("sequences", "annotated_place"),
-            }
+            annotated = {"annotated": storage.manifest_sha256(self.sequences.annotated)}
+            annotated |= self.values("sequences", "annotated_place")
         return {
             **annotated,
             **self.values("corpus", "profile", "held_out"),

@@ -43,8 +43,7 @@ class SparkStage(CorpusStage):
     def job(self) -> "SparkJob":
         """The input of the algorithm. The unfinished files of an earlier attempt are removed.
 
-        Raises:
-            ValueError: there is no room for the work.
+        Raises: ValueError: there is no room for the work.
         """
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
@@ -77,9 +76,7 @@ class ResolveRedirects(SparkStage):
         from pipeline.jobs.tables import redirects
 
         language = self.fetched().manifest().facts["site"]["language"]
-        return redirects.build(
-            self.job(), profile=self.corpus.profile, dump=self.corpus.dump, language=language
-        )
+        return redirects.build(self.job(), **self.values("corpus", "profile", "dump"), language=language)
 
 
 class ResolveLinks(SparkStage):
@@ -110,12 +107,9 @@ class BuildEntityVocab(SparkStage):
 
     def takes_missing_pages(self) -> bool:
         """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
-        is_demo = (
-            self.corpus.missing_pages == AUTO
-            and self.corpus.dump == "demo"
-            and self.corpus.profile == "fixed"
-        )
-        return self.corpus.missing_pages == "in" or is_demo
+        given = self.corpus.missing_pages
+        is_demo = self.corpus.dump == "demo" and self.corpus.profile == "fixed"
+        return given == "in" or (given == AUTO and is_demo)
 
     def _is_a_part(self) -> bool:
         """Return whether the dump may be a part of a Wikipedia alone: the smallest whole ones are larger."""
@@ -153,10 +147,13 @@ class BuildEntityVocab(SparkStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import entity_vocab
 
-        choice = entity_vocab.Choice(
-            self.corpus.entity_vocab, self.corpus.vocab_size, self.takes_missing_pages()
+        return entity_vocab.build(
+            self.job(),
+            dump=self.corpus.dump,
+            given=self.corpus.entity_vocab,
+            size=self.corpus.vocab_size,
+            missing_pages=self.takes_missing_pages(),
         )
-        return entity_vocab.build(self.job(), choice, dump=self.corpus.dump)
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]

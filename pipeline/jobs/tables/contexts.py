@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep, whole_groups
+from pipeline.jobs.tables.links import follow_links
 from pipeline.jobs.tables.title_vectors import PAGE_TITLES, title_vectors, titles_of_pages
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of
@@ -44,7 +45,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     placed = keep(resolve_places(paragraphs, titles))
     links = placed.where("not is_own")
     chosen = keep(choose_links(links))
-    bags = bags_of_titles(paragraphs, chosen)
+    linked = chosen.join(paragraphs.select("page_id", "paragraph", "words"), ["page_id", "paragraph"])
+    bags = paragraphs.select(*_BAG.names).unionByName(linked.select(*_BAG.names))
     table = heaviest_words(bags, job.folder, total, job.parts)
     written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title", order=["title"])
 
@@ -142,22 +144,10 @@ def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
 
     `is_loop` says whether these end nowhere, `is_own` whether they end at the page on which the link stands.
     """
-    exploded = paragraphs.select("*", F.explode("links").alias("link")).select(
-        "page_id",
-        "paragraph",
-        F.col("title").alias("page"),
-        F.col("link.start").alias("start"),
-        F.col("link.target").alias("target"),
-    )
-    resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
-    title = F.coalesce("canonical", "target")
-    return resolved.select(
-        "page_id",
-        "paragraph",
-        "start",
-        title.alias("title"),
-        F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop"),
-        (title == F.col("page")).alias("is_own"),
+    links = follow_links(paragraphs, titles, F.col("paragraph"), F.col("link.start").alias("start"))
+    is_loop = F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop")
+    return links.select(
+        "page_id", "paragraph", "start", "title", is_loop, F.col("leads_back").alias("is_own")
     )
 
 
@@ -167,12 +157,6 @@ def choose_links(links: DataFrame) -> DataFrame:
     by_hash = Window.partitionBy("title").orderBy(F.xxhash64(*place), *place)
     ranked = links.where("not is_loop").withColumn("rank", F.row_number().over(by_hash))
     return ranked.where(F.col("rank") <= MOST_LINKS).select("page_id", "paragraph", "title")
-
-
-def bags_of_titles(paragraphs: DataFrame, chosen: DataFrame) -> DataFrame:
-    """`title` and `words` of each paragraph of a page with the title, and of each link that is chosen."""
-    linked = chosen.join(paragraphs.select("page_id", "paragraph", "words"), ["page_id", "paragraph"])
-    return paragraphs.select(*_BAG.names).unionByName(linked.select(*_BAG.names))
 
 
 # Titles

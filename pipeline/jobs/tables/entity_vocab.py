@@ -34,39 +34,27 @@ class Entities:
     drops: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The user's wishes for the vocabulary.
-
-    `given` is a vocabulary to use instead of building one, or empty; then nothing else here matters. With
-    `missing_pages` linked titles without a page can be entities.
-    """
-
-    given: str
-    size: int
-    missing_pages: bool
-
-
-def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
+def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: bool) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
-    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. Raises:
-    ValueError: no entity is left.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `given` is a
+    vocabulary to use instead of building one, whose size then does not matter, or empty. With `missing_pages` linked
+    titles without a page can be entities. Raises: ValueError: no entity is left.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     links = job.read("ResolveLinks", "links/")
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
-    counted = keep(count_links(links, pages, missing=choice.missing_pages, elsewhere=site.other_prefixes))
+    counted = keep(count_links(links, pages, missing=missing_pages, elsewhere=site.other_prefixes))
     facts: dict[str, Any] = {"links_by_status": job.manifest("ResolveLinks").facts["statuses"]}
-    if choice.given:
-        entities = fit_entities(counted, titles, EntityVocab.load(choice.given, site.language))
+    if given:
+        entities = fit_entities(counted, titles, EntityVocab.load(given, site.language))
         if not entities.ids:
             raise ValueError(
-                f"corpus.entity_vocab {choice.given}: none of its {len(entities.vocab):,} entities is a page of "
+                f"corpus.entity_vocab {given}: none of its {len(entities.vocab):,} entities is a page of "
                 f"--dump {dump}; is it another language's?"
             )
     else:
-        entities = choose_entities(counted, choice.size)
+        entities = choose_entities(counted, size)
         if not entities.ids:
             left_out = {reason: count for reason, count in entities.drops.items() if count}
             raise ValueError(

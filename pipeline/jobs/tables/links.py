@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
@@ -38,18 +38,20 @@ def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     The status is that of the target's row in `titles`; `missing` where it has none. Such a target, and one in a loop of
     redirects, keeps its own title. `leads_back` says whether the target ends at the page that the link stands on.
     """
-    exploded = paragraphs.select("*", F.explode("links").alias("link")).select(
-        "page_id",
-        F.col("title").alias("page"),
-        F.expr("substring(text, link.start + 1, link.end - link.start)").alias("mention"),
-        F.col("link.target").alias("target"),
+    mention = F.expr("substring(text, link.start + 1, link.end - link.start)").alias("mention")
+    status = F.coalesce("status", F.lit("missing")).alias("status")
+    return follow_links(paragraphs, titles, mention).select(
+        "page_id", "mention", "title", status, "leads_back"
     )
-    resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
-    title = F.coalesce("canonical", "target")
-    return resolved.select(
-        "page_id",
-        "mention",
-        title.alias("title"),
-        F.coalesce("status", F.lit("missing")).alias("status"),
-        (title == F.col("page")).alias("leads_back"),
-    )
+
+
+def follow_links(paragraphs: DataFrame, titles: DataFrame, *columns: Column) -> DataFrame:
+    """Every annotation with these columns of it, the `title` that its target ends at, and the target's `status`.
+
+    `leads_back` says whether that is the page that it stands on, which has its `page_id`.
+    """
+    page, target = F.col("title").alias("page"), F.col("link.target").alias("target")
+    links = paragraphs.select("*", F.explode("links").alias("link")).select("page_id", page, target, *columns)
+    resolved = links.join(titles.withColumnRenamed("title", "target"), "target", "left")
+    found = resolved.withColumn("title", F.coalesce("canonical", "target"))
+    return found.withColumn("leads_back", F.col("title") == F.col("page"))

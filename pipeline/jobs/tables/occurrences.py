@@ -30,10 +30,8 @@ Keys = NDArray[np.uint64]
 Positions = NDArray[np.int64]
 
 _CODE_POINTS = 0x110000
-_ASSIGNED = (
-    (0, 0x40000),
-    (0xE0000, 0xE0200),
-)  # none of the others is a letter, a digit, a mark or white space
+# None of the others is a letter, a digit, a mark or white space.
+_ASSIGNED = ((0, 0x40000), (0xE0000, 0xE0200))
 _SPACE, _WORD, _UNSPACED, _MARK, _OTHER = range(5)
 _SEPARATOR = "\ud800"  # behind each text; a text of a file cannot have it
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse

@@ -34,11 +34,6 @@ class _Open(NamedTuple):
     rule: Rule | None = None  # of a template that shows text
 
 
-def _as_value(shown: str) -> str:
-    """Return a template's text in another's argument: an equals sign or a bar there is none of that one's."""
-    return protect("|") if shown == "|" else shown.replace("=", protect("="))
-
-
 def _unspoken(arguments: Arguments) -> None:
     """The rule of a pronunciation that is left out."""
 
@@ -145,8 +140,10 @@ class Cutter:
             is_spoken = rule is _unspoken and not self.depth["templates"]
             self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
-            # To the template around it neither is a mark.
-            shown = _as_value(shown) if self.depth["templates"] else shown
+            if self.depth[
+                "templates"
+            ]:  # to the template around it neither a bar nor an equals sign is a mark
+                shown = protect("|") if shown == "|" else shown.replace("=", protect("="))
             self.cut(start, end, shown, "templates:shown_by_guess" if rule is guess else "")
 
     def pop_until(self, kind: str) -> _Open:

@@ -10,7 +10,7 @@ from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.links.brackets import is_template, plain_label
+from pipeline.wikitext.links.brackets import plain_label
 from pipeline.wikitext.links.plain import mark_plain
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN
 
@@ -140,8 +140,6 @@ class TreeReader:
             self.around_link(inside, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
-        if not self.rules.paper and is_template(text):
-            text = ""
         label = plain_label(text.replace("\n", " ")) if text else shown
         if reason:
             self.parts.append(self.rules.show(reason, label, self.drops))
@@ -154,7 +152,7 @@ class TreeReader:
         self.drops[f"links:{reason or 'around_link'}"] += 1
         if reason != "file":
             self.nodes(label)
-        elif self.rules.paper:
+        else:
             self.parts.append(BREAK)
             self.nodes(_behind_last_bar(label))
             self.parts.append(BREAK)

@@ -77,9 +77,8 @@ _NO_WIKI = Wiki("en", "", {}, (), ENGLISH)
 class Arguments(dict[str, str]):
     """The arguments of a template by name or number ("1", "2", ...; "0" is its name), without blanks around them.
 
-    Args:
-        source: what stands between the braces, in which inner templates are replaced already.
-        wiki, page: the wiki, and the title of the page, that it stands on; `alone` on a line of its own.
+    `source` is what stands between the braces, in which inner templates are replaced already. It stands on the `page`
+    of that title in a wiki, and perhaps `alone` on its line.
     """
 
     def __init__(self, source: str, wiki: Wiki = _NO_WIKI, page: str = "", *, alone: bool = False) -> None:

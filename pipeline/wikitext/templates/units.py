@@ -68,9 +68,8 @@ def _tables() -> dict[str, Any]:
 
 def unit_of(code: str) -> Unit | None:
     """Return the unit that a code means: one of the table, with a prefix, or made of others; None for no unit."""
-    return (
-        _unit_of(code) if len(code) <= _LONGEST else None
-    )  # a hostile page has as many long codes as it likes
+    # A hostile page has as many long codes as it likes.
+    return _unit_of(code) if len(code) <= _LONGEST else None
 
 
 @lru_cache(1 << 12)

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from model.hf.keys import from_transformers
-from model.kernels import attention as forms
 from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
 from model.kernels.packing import Packed
 from model.luke import attention
+from model.luke import attention as forms
 from model.luke.batch import MaskedSequence, collate
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining

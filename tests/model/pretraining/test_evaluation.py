@@ -265,7 +265,7 @@ def test_sequences_of_another_model_are_refused(folder: Path, changes: dict[str,
 def test_no_held_out_sequences_are_refused(module: LukeForPretraining, tmp_path: Path) -> None:
     held_out = HeldOut.open(write_sequences(tmp_path, TRAINING, held_out=[]))
     assert len(held_out) == 0
-    with pytest.raises(ValueError, match=r"no held-out sequences; raise corpus\.held_out"):
+    with pytest.raises(ValueError, match=r"no held-out sequence; raise corpus\.held_out"):
         evaluate(module, held_out)
 
 

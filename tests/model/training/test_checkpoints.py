@@ -112,4 +112,4 @@ def test_where_there_are_no_locks_that_is_said(
     monkeypatch.setattr(fcntl, "flock", no_locks)
     with hold(tmp_path):
         pass
-    assert "cannot be locked (No locks available); see that no other run trains there" in caplog.text
+    assert "cannot be locked (No locks available); let no other run train there" in caplog.text

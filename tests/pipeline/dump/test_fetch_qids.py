@@ -34,10 +34,7 @@ def build(
     pages = str(folder / "pages.parquet")
     with storage.parquet_rows(pages, schemas.PAGES.schema) as table:
         table.extend((number, f"Page {number}", number in marked, 1) for number in ids)
-    tables = {name: table.schema for name, table in schemas.TABLES["FetchQids"].items()}
-    return fetch_qids.build(
-        str(path), str(folder), [pages], "testwiki", schemas=tables, is_fetched=is_fetched
-    )
+    return fetch_qids.build(str(path), str(folder), [pages], "testwiki", is_fetched=is_fetched)
 
 
 def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
@@ -66,9 +63,7 @@ def test_page_props_decides_which_pages_are_disambiguation_pages(
 ) -> None:
     rows: list[Row] = [(page, "disambiguation", b"") for page in named]
     result = build(tmp_path, [[*ROWS[:2], *rows], ROWS[2:]], 14, 10, 11, 12, 13, marked=marked)
-    pages, decided = str(tmp_path / "pages.parquet"), str(tmp_path / result.files[1].path)
-    assert fetch_qids.read_disambiguations([pages], [decided]).tolist() == found
-    assert sorted(fetch_qids.read_disambiguations([pages])) == sorted(marked)
+    assert fetch_qids.read_page_ids([str(tmp_path / result.files[1].path)]).tolist() == found
     assert (result.rows, result.drops["properties:other"]) == ({"qids": 2, "disambiguations": len(found)}, 1)
 
 
@@ -102,7 +97,7 @@ def test_few_items_are_told_and_none_refused(tmp_path: Path, caplog: pytest.LogC
     [
         ((13, "wikibase_item", b"P31"), "line 32: found b'P31'; wanted a QID, as Q42, for the .* of page 13"),
         ((13, "wikibase_item", b"Q0"), "line 32: found b'Q0'"),
-        ((10, "wikibase_item", b"Q11"), "has two items of page 10; wanted one"),
+        ((10, "wikibase_item", b"Q11"), "two items of page 10; wanted one"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be(tmp_path: Path, row: Row, message: str) -> None:

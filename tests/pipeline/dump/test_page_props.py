@@ -183,11 +183,11 @@ def broken(old: bytes, new: bytes) -> bytes:
         (b"INSERT INTO page_props VALUES (3,'x','y')", "line 1: found b.*wanted a row"),
         (b"COPY page_props (pp_page) FROM stdin;\n3\twikibase_item\n", "line 2: found b'3.*wanted a statement of SQL"),
         (b"SET NAMES binary;\nSET @a = 'never ends;\n", 'line 2: found b"\'never ends.*wanted a semicolon'),
-        (sql([ROWS]).replace(b"`page_props`", b"`page`"), "has no table page_props"),
+        (sql([ROWS]).replace(b"`page_props`", b"`page`"), "no table page_props"),
         (sql([ROWS])[: sql([ROWS]).index(b"notoc")], r"line 32: found b\"\(4,'"),
         (gzip.compress(sql([ROWS]))[:-30], "damaged or cut off.*download it again"),
         (b"<html>", "line 1: found b'<html>'"),
-        (b"", "has no table page_props; wanted WIKI-DATE-page_props.sql.gz"),
+        (b"", "no table page_props; wanted the dump's WIKI-DATE-page_props.sql.gz"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line_and_what_is_there(tmp_path: Path, content: bytes, message: str) -> None:

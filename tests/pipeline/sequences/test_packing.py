@@ -151,13 +151,9 @@ def test_mentions_without_tokens_are_counted(tokenizer: WordTokenizer) -> None:
 def test_limits_that_cannot_be_are_refused() -> None:
     """Positions have 16 bits."""
     Limits(max_words=32769)
-    for limits, message in (
-        ({"max_words": 32770}, "max_words: found 32770, wanted at most 32769"),
-        ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
-        ({"max_entities": 0}, "max_entities: found 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Limits(**limits)
+    for words in (2, 32770):
+        with pytest.raises(ValueError, match=f"max_words: found {words}, wanted 3 to 32769"):
+            Limits(max_words=words)
 
 
 # Against the oracle

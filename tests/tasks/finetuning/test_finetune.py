@@ -205,7 +205,7 @@ def mentions(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 def test_an_annotator_is_for_extractive_questions_alone(folder: Path, tmp_path: Path, mentions: Path) -> None:
-    with pytest.raises(ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa"):
+    with pytest.raises(ValueError, match=r"finds Wikipedia's entities, which only extractive_qa"):
         run(folder, tmp_path, mentions=mentions)
 
 

@@ -139,7 +139,7 @@ def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.
     (notes / "README.md").write_text("mine")
     (notes / "config.json").write_text('{"mine": 1}')
     for output, message in (
-        (notes, r"notes: holds README\.md, config\.json; give a new folder, or remove what is there"),
+        (notes, r"notes: holds README\.md, config\.json; give a new folder, or empty this one"),
         (Path(model), "ner-luke: holds config.json, metrics.json"),
         (notes / "README.md", r"README\.md: a file; give a folder to write"),
         (notes / "README.md" / "in it", r"README\.md: a file; give a folder to write"),

@@ -66,7 +66,7 @@ def test_a_file_is_a_document(ask: Command, tmp_path: Path) -> None:
         "error": f"{paths[1]}: No such file or directory; wanted a text file",
         "file": str(paths[1]),
     }
-    assert latin["error"] == f"{paths[2]}: byte 3 is not UTF-8; convert the input to UTF-8"
+    assert latin["error"] == f"{paths[2]}: byte 3 is not UTF-8; convert the input"
     paths[2].write_bytes(gzip.compress(b"Ada"))
     packed = objects(ask("", "--text", paths[2], status=1)[0])
     assert [each["error"] for each in packed] == [f"{paths[2]}: packed (gzip); unpack it"]
@@ -121,7 +121,7 @@ def test_other_tasks_are_not_asked_with_text(folder: Path) -> None:
     model = str(folder / "relation_classification-luke")
     with pytest.raises(SystemExit, match=r"^error: --text: .* is no model of ner, which alone is asked"):
         main([model, "--device", "cpu", "--text"])
-    with pytest.raises(SystemExit, match=r"^error: --format html: .* is no model of ner; its answers are"):
+    with pytest.raises(SystemExit, match=r"^error: --format html: .* is no ner model; it answers in JSON"):
         main([model, "--device", "cpu", "--format", "html"])
 
 

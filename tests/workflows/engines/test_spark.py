@@ -29,7 +29,7 @@ def test_where_scratch_is(users_conf: Path, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("spark.sql.ansi.enabled=false", r"=false: what the tables hold depends on it; leave it out$"),
+        ("spark.sql.ansi.enabled=false", r"=false: the tables depend on it; leave it out$"),
         ("spark.master=yarn", r"=yarn: --spark-master sets it$"),
         ("spark.local.dir=/tmp", r"=/tmp: machine.scratch sets it$"),
     ],

@@ -93,7 +93,7 @@ def test_a_run_may_begin_from_another_file(tmp_path: Path) -> None:
     [
         (b"steps 200", r"no TOML"),
         (b"\xff", "no UTF-8"),
-        (b"version = 2", "version is 2, and this project reads 1; update the project"),
+        (b"version = 2", "version is 2, this project reads 1; update the project"),
     ],
 )
 def test_a_file_that_is_no_run(tmp_path: Path, content: bytes, message: str) -> None:

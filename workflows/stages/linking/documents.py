@@ -16,10 +16,8 @@ from workflows.run.tables import Linking
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
-GIVEN = {
-    "mentions": "BuildMentionTable",
-    "linker": "BuildLinker",
-}  # fields of [linking], and whose folders they name
+# Fields of [linking], and whose folders they name.
+GIVEN = {"mentions": "BuildMentionTable", "linker": "BuildLinker"}
 
 
 class LinkDocuments(CorpusStage, beam.BeamStage):
@@ -45,9 +43,8 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         from tasks.linking.open import CALIBRATION, calibration_of, parts_of
 
         if not self.linking.linker:
-            return {
-                "mentions": os.path.abspath(self.linking.mentions or self.clone(BuildMentionTable).folder)
-            }
+            folder = self.linking.mentions or self.clone(BuildMentionTable).folder
+            return {"mentions": os.path.abspath(folder)}
         found = parts_of(Path(os.path.abspath(self.linking.linker)))
         calibrations = found.pop(CALIBRATION, None)
         if calibrations and (path := calibration_of(calibrations)):
@@ -77,9 +74,8 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         """`block_size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
         if self.corpus.block_size != AUTO:
             return int(self.corpus.block_size)
-        size = sum(
-            storage.file_size(storage.join(self.linking.documents, name)) or 0 for name in self._names()
-        )
+        paths = (storage.join(self.linking.documents, name) for name in self._names())
+        size = sum(storage.file_size(path) or 0 for path in paths)
         return min(4 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
 
     def check(self) -> None:

@@ -40,10 +40,8 @@ class EvaluateLinking(TorchStage):
     def bytes_parameters(self) -> dict[str, Any]:
         gold = {}
         if self.settings.linking.gold:
-            gold = {
-                "gold": documents_identity(self.settings.linking.gold, "linking.gold"),
-                **self.values("linking", "leave_out_pages"),
-            }
+            gold = {"gold": documents_identity(self.settings.linking.gold, "linking.gold")}
+            gold |= self.values("linking", "leave_out_pages")
         return {"documents": self.settings.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
