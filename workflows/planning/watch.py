@@ -30,13 +30,8 @@ _SECONDS, _PATIENCE = 5.0, 30.0  # between two looks; with nobody at work, as it
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 _ONE_LINE = {**look.UNPRINTABLE, 9: " ", 10: " "}
 DONE, RUNNING, STOPPED, WAITING = outlook.DONE, "running", "stopped", "waiting"
-_UNREADABLE = (
-    ValueError,
-    OSError,
-    LookupError,
-    TypeError,
-    ArithmeticError,
-)  # half-written, gone, not there yet
+# Half-written, gone, or not there yet.
+_UNREADABLE = (ValueError, OSError, LookupError, TypeError, ArithmeticError)
 Row = tuple[str, str, str, str, str]  # a stage's title, state, time and progress, and its folder
 
 

@@ -49,9 +49,8 @@ def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) 
     if corpus := content["corpus"]:
         made["rank-frequency"] = rank_frequency(corpus["entities"])
     if training := content["training"]:
-        logs, held_out = (
-            {run: record[of] for run, record in training.items()} for of in ("log", "evaluations")
-        )
+        records = ("log", "evaluations")
+        logs, held_out = ({run: record[of] for run, record in training.items()} for of in records)
         for what in ("word", "entity"):
             made[f"{what}-loss"] = losses(logs, what)
         made["held-out-words"] = held_out_words(held_out)
@@ -76,9 +75,9 @@ def rank_frequency(entities: Mapping[str, Any]) -> Chart | None:
     note = "Links of each entity by its rank; both axes are logarithmic."
     if len(points) < linked:
         note += f" {len(points):,} entities are drawn, at equal distances."
-    series = Series("entities", [(rank, count) for rank, count, _ in points])
+    series = Series("entities", 0, (1, 0), [(rank, count) for rank, count, _ in points])
     svg = drawn_lines([series], Axis("rank", scale="log"), Axis("links", scale="log"))
-    rows = [(f"{rank:,}", title, f"{count:,}") for rank, count, title in thinned(points)]
+    rows = [(f"{rank:,}", name, f"{count:,}") for rank, count, name in thinned(points)]
     return Chart(title, svg, ("rank", "entity", "links"), tuple(rows), note)
 
 
@@ -90,9 +89,8 @@ def losses(logs: Mapping[str, Iterable[Line]], what: str) -> Chart | None:
     (start, first), (end, last) = series[0].points[0], series[0].points[-1]
     things = "words" if what == "word" else "entities"
     title = f"Masked {things}: the loss goes from {first:.2f} at step {start:,} to {last:.2f} at step {end:,}"
-    return chart(
-        title, series, "step", Axis("loss", ",.2~f"), "{:.3f}", "Means between two lines of the log."
-    )
+    note = "Means between two lines of the log."
+    return chart(title, series, "step", Axis("loss", ",.2~f"), "{:.3f}", note)
 
 
 def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
@@ -106,24 +104,18 @@ def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
 
 def known_entities(evaluations: Sequence[Line]) -> Chart | None:
     """The share of known held-out entities that the model and each baseline name right, by step."""
-    series = []
-    for name, (title, colour, dash) in COMPARED.items():
-        points = known_points((row["step"], row.get(f"known_entity_{name}")) for row in evaluations)
-        if points:
-            series.append(Series(title, points, colour, dash, has_points=True))
+    points = {
+        name: known_points((row["step"], row.get(f"known_entity_{name}")) for row in evaluations)
+        for name in COMPARED
+    }
+    series = [Series(*COMPARED[name], of, has_points=True) for name, of in points.items() if of]
     if not series:
         return None
-    ends = [f"{each.name} {each.points[-1][1]:.1%}" for each in series[:2]]
-    title = f"Known entities named right: {', '.join(ends)}"
+    model, *others = ((each.points[-1][1], each.name) for each in series)
+    ends = [f"{name} {share:.1%}" for share, name in (model, *sorted(others)[-1:])]
+    note = "On held-out pages; looks before the last may be at a part of them."
     axis = Axis("right", SHARE, from_zero=True)
-    return chart(
-        title,
-        series,
-        "step",
-        axis,
-        "{:.1%}",
-        "On held-out pages; looks before the last may be at a part of them.",
-    )
+    return chart(f"Known entities named right: {', '.join(ends)}", series, "step", axis, "{:.1%}", note)
 
 
 def throughput(steps: Mapping[str, Iterable[Line]]) -> Chart | None:
@@ -141,12 +133,11 @@ def fine_tuning(cells: Sequence[Line]) -> Chart | None:
     variants: dict[str, int] = {}
     series = []
     for cell in cells:
-        points = known_points(
-            (row["epoch"], row["dev_f1"]) for row in cell.get("metrics", {}).get("epochs", ())
-        )
-        if points:
+        epochs = cell.get("metrics", {}).get("epochs", ())
+        if points := known_points((row["epoch"], row["dev_f1"]) for row in epochs):
             colour = variants.setdefault(cell["variant"], len(variants))
-            series.append(Series(f"{cell['variant']}, seed {cell['seed']}", points, colour, has_points=True))
+            name = f"{cell['variant']}, seed {cell['seed']}"
+            series.append(Series(name, colour, (1, 0), points, has_points=True))
     if not series:
         return None
     best = max(series, key=lambda each: max(y for _, y in each.points))
@@ -170,9 +161,8 @@ def methods(scored: Mapping[str, Any]) -> Chart | None:
     title = f"{scored['name']}: {best['name']} is right for {best['value']:.1%} of the mentions"
     note = "Bars are intervals of 95 % over documents."
     table = tuple((row["name"], *(f"{row[name]:.1%}" for name in ("value", "low", "high"))) for row in rows)
-    return Chart(
-        title, drawn_intervals(rows, Axis("right", SHARE)), ("linked by", "right", "from", "to"), table, note
-    )
+    svg = drawn_intervals(rows, Axis("right", SHARE))
+    return Chart(title, svg, ("linked by", "right", "from", "to"), table, note)
 
 
 def reliability(scored: Mapping[str, Any]) -> Chart | None:
@@ -187,15 +177,13 @@ def reliability(scored: Mapping[str, Any]) -> Chart | None:
             total = sum(each["mentions"] for each in bins)
             points = [(each["confidence"], each["accuracy"]) for each in bins]
             sizes = [each["mentions"] / total for each in bins]
-            series.append(Series(method, points, METHODS.get(method, 4), (1, 0), sizes, has_points=True))
-            rows += [
-                (method, f"{x:.1%}", f"{y:.1%}", f"{each['mentions']:,}")
-                for (x, y), each in zip(points, bins, strict=True)
-            ]
+            series.append(Series(method, METHODS.get(method, 4), (1, 0), points, sizes, has_points=True))
+            shares = [(f"{sure:.1%}", f"{right:.1%}") for sure, right in points]
+            rows += [(method, *of, f"{each['mentions']:,}") for of, each in zip(shares, bins, strict=True)]
             errors.append((scores["calibration"]["expected_calibration_error"], method))
     if not series:
         return None
-    even = Series("as often as it says", [(0, 0), (1, 1)], 4, (2, 3))
+    even = Series("as often as it says", 4, (2, 3), [(0, 0), (1, 1)])
     error, method = min(errors)
     title = f"{scored['name']}: the probabilities of {method} are off by {error:.3f} on average"
     axis = Axis("right", SHARE, ends=(0, 1))
@@ -208,7 +196,7 @@ def by_step(logs: Mapping[str, Iterable[Line]], name: str) -> Iterator[Series]:
     """A figure of each run by step, where it has one."""
     for run, log in logs.items():
         if points := known_points((row["step"], row.get(name)) for row in log):
-            yield Series(run, points, RUNS.get(run, 0))
+            yield Series(run, RUNS.get(run, 0), (1, 0), points)
 
 
 def known_points(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:

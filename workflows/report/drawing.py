@@ -18,7 +18,7 @@ _INK, _QUIET, _RULE = "#b00000", "#b00001", "#b00002"
 _VARIABLES = {_INK: "--ink", _QUIET: "--quiet", _RULE: "--rule"}
 _VARIABLES |= {f"#a0000{number}": f"--plot-{number}" for number in range(COLOURS)}
 _COLOUR = re.compile(f'"({"|".join(_VARIABLES)})"')
-_POINT = re.compile(r'<(path|rect|line)([^<>]*?) aria-label="([^"]*)"([^<>]*)/>')
+_MARK = re.compile(r'<(path|rect|line)([^<>]*?) aria-label="([^"]*)"([^<>]*)/>')
 _ROLE = re.compile(r' (?:role|aria-roledescription|aria-label|aria-hidden)="[^"]*"')
 _SVG = re.compile(r'<svg([^>]*?) width="[\d.]+" height="[\d.]+"')
 _AXIS: dict[str, Any] = {"domainColor": _RULE, "gridColor": _RULE, "tickColor": _RULE, "labelColor": _QUIET}
@@ -36,15 +36,19 @@ _CONFIG = {
         "columnPadding": 26,
     },
 }
+_LINE = {"type": "line", "strokeWidth": 2, "aria": False}
+_RANGE = {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False}
+_POINT = {"type": "point", "filled": True, "opacity": 1}
+SHARE = ".0%"  # a format
 
 
 class Series(NamedTuple):
-    """Points of one name: (x, y), with their intervals and texts where they have them."""
+    """Points of one name, (x, y), with the number of a colour and the lengths of dashes."""
 
     name: str
+    colour: int
+    dash: Sequence[int]
     points: Sequence[tuple[float, float]]
-    colour: int = 0
-    dash: Sequence[int] = (1, 0)
     sizes: Sequence[float] = ()  # shares of the largest point
     has_points: bool = False
 
@@ -71,9 +75,6 @@ class Axis(NamedTuple):
         return {"type": "quantitative", "scale": scale, "axis": axis}
 
 
-SHARE = ".0%"  # a format
-
-
 def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Markup":
     """A line through the points of each series, and their points where they are few or asked for."""
     values = [
@@ -83,58 +84,38 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
         for (at, value), size in zip(each.points, each.sizes or [0.1] * len(each.points), strict=True)
     ]
     names = [each.name for each in series]
-    colours = [f"#a0000{each.colour % COLOURS}" for each in series]
     legend = {"symbolType": "stroke", "symbolStrokeWidth": 2} if len(names) > 1 else None
-    shades = {"domain": names, "range": colours}
+    named = {"field": "series", "type": "nominal", "legend": legend, "sort": names}
     dashes = {"domain": names, "range": [list(each.dash) for each in series]}
-    colour = {"field": "series", "type": "nominal", "scale": shades, "legend": legend, "sort": names}
-    dash = {"field": "series", "type": "nominal", "scale": dashes, "legend": legend, "sort": names}
-    size = {"field": "size", "type": "quantitative", "legend": None}
+    colour = {**named, "scale": {"domain": names, "range": [_colour(each.colour) for each in series]}}
     sizes = {"type": "linear", "domain": [0, 1], "range": [12, 260]}
+    size = {"field": "size", "type": "quantitative", "legend": None, "scale": sizes}
+    line = {"mark": _LINE, "encoding": {"strokeDash": {**named, "scale": dashes}}}
+    marked = {"transform": [{"filter": "datum.marked"}], "mark": _POINT}
+    points = {**marked, "encoding": {"size": size, "description": {"field": "tip"}}}
+    places = {"x": {"field": "x", **x.spec()}, "y": {"field": "y", **y.spec()}}
     return drawn(
-        {
-            "data": {"values": values},
-            "encoding": {"x": {"field": "x", **x.spec()}, "y": {"field": "y", **y.spec()}, "color": colour},
-            "layer": [
-                {"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"strokeDash": dash}},
-                {
-                    "transform": [{"filter": "datum.marked"}],
-                    "mark": {"type": "point", "filled": True, "opacity": 1},
-                    "encoding": {"description": {"field": "tip"}, "size": {**size, "scale": sizes}},
-                },
-            ],
-        }
+        {"data": {"values": values}, "encoding": {**places, "color": colour}, "layer": [line, points]}
     )
 
 
 def drawn_intervals(rows: Sequence[Mapping[str, Any]], x: Axis) -> "markupsafe.Markup":
     """A point with its interval for each row: `name`, `value`, `low`, `high` and the number of its `colour`."""
-    values = [
-        {**row, "tip": f"{row['name']}: {row['value']:.1%}", "shade": str(row["colour"])} for row in rows
-    ]
-    shades = sorted({row["shade"] for row in values})
-    scale = {"domain": shades, "range": [f"#a0000{int(shade) % COLOURS}" for shade in shades]}
-    names = {"field": "name", "type": "nominal", "sort": None, "axis": {"title": None, "labelFontSize": 12}}
-    colour = {"field": "shade", "type": "nominal", "scale": scale, "legend": None}
-    mark = {"type": "point", "filled": True, "opacity": 1, "size": 90}
-    low = {"field": "low", **x.spec()}
-    return drawn(
-        {
-            "height": 34 * len(rows),
-            "data": {"values": values},
-            "encoding": {"y": names, "color": colour},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
-                    "encoding": {"x": low, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": mark,
-                    "encoding": {"x": {"field": "value", **x.spec()}, "description": {"field": "tip"}},
-                },
-            ],
-        }
-    )
+    values = [{**row, "tip": f"{row['name']}: {row['value']:.1%}"} for row in rows]
+    names = [row["name"] for row in rows]
+    scale = {"domain": names, "range": [_colour(row["colour"]) for row in rows]}
+    named: dict[str, Any] = {"field": "name", "type": "nominal", "sort": None}
+    places = {"y": {**named, "axis": {"title": None, "labelFontSize": 12}}}
+    places["color"] = {**named, "scale": scale, "legend": None}
+    rule = {"mark": _RANGE, "encoding": {"x": {"field": "low", **x.spec()}, "x2": {"field": "high"}}}
+    values_of = {"x": {"field": "value", **x.spec()}, "description": {"field": "tip"}}
+    point = {"mark": {**_POINT, "size": 90}, "encoding": values_of}
+    layers = {"encoding": places, "layer": [rule, point]}
+    return drawn({"height": 34 * len(rows), "data": {"values": values}, **layers})
+
+
+def _colour(number: int) -> str:
+    return f"#a0000{number % COLOURS}"
 
 
 def drawn(spec: Mapping[str, Any]) -> "markupsafe.Markup":
@@ -145,5 +126,5 @@ def drawn(spec: Mapping[str, Any]) -> "markupsafe.Markup":
     whole = {"width": WIDTH, "height": HEIGHT, "background": None, "padding": 6, "config": _CONFIG, **spec}
     text = vl_convert.vegalite_to_svg(whole)
     text = _COLOUR.sub(lambda found: f'"var({_VARIABLES[found[1]]})"', text)
-    text = _ROLE.sub("", _POINT.sub(r"<\1\2\4><title>\3</title></\1>", text))
+    text = _ROLE.sub("", _MARK.sub(r"<\1\2\4><title>\3</title></\1>", text))
     return markupsafe.Markup(_SVG.sub(r'<svg\1 aria-hidden="true"', text, count=1))

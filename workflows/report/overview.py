@@ -8,7 +8,7 @@ from typing import Any
 from workflows.base.stage import Stage
 
 PARAGRAPH = 420  # characters of a linked text
-METHODS = ("local", "contexts", "prior")  # of linking: the first that there is stands for the linker
+LINKERS = ("local", "contexts", "prior")  # of linking: the first that there is stands for the linker
 STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
 NORMAL = 1.96  # standard deviations around a mean that hold 95 %
 Figures = Mapping[str, Any]
@@ -88,65 +88,48 @@ def headline(content: Figures, speeds: Figures) -> list[dict[str, Any]]:
 
 def _known_entities(training: Figures) -> Iterator[dict[str, Any]]:
     group = training.get("Pretrain", {}).get("held_out", {}).get("known_entity", {})
-    if not group.get("count"):
-        return
-    low, high = wilson(group["top_1"], group["count"])
-    others = {"title_top_1": "equal titles", "commonest_top_1": "the commonest targets"}
-    beside = [f"{name} name {group[key]:.1%}" for key, name in others.items() if key in group]
-    yield {
-        "title": "known entities named right",
-        "unit": "share",
-        "value": group["top_1"],
-        "low": low,
-        "high": high,
-        "sentence": f"Of {group['count']:,} masked ones on held-out pages; {', '.join(beside)}.",
-    }
+    if count := group.get("count"):
+        others = {"title_top_1": "equal titles", "commonest_top_1": "the commonest targets"}
+        beside = [f"{name} name {group[key]:.1%}" for key, name in others.items() if key in group]
+        sentence = f"Of {count:,} masked ones on held-out pages; {', '.join(beside)}."
+        ends = wilson(group["top_1"], count)
+        yield _figure("known entities named right", "share", group["top_1"], ends, sentence)
 
 
 def _linking(linking: Figures) -> Iterator[dict[str, Any]]:
-    scored = next(iter(linking.get("sets", ())), None)
-    method = next((name for name in METHODS if scored and name in scored["methods"]), None)
-    if scored is None or method is None:
-        return
-    scores = scored["methods"][method]
-    overall, calibration = scores["disambiguation"]["overall"], scores.get("calibration") or {}
-    if overall["mentions"]:
-        yield {
-            "title": "mentions linked right",
-            "unit": "share",
-            "value": overall["accuracy"],
-            **_ends(overall.get("accuracy_interval")),
-            "sentence": f"Of {overall['mentions']:,} in {scored['name']}; the prior alone {overall['prior']:.1%}.",
-        }
+    scored: Figures = next(iter(linking.get("sets", ())), {})
+    scores: Figures = next(
+        (scored["methods"][name] for name in LINKERS if name in scored.get("methods", ())), {}
+    )
+    overall, calibration = (
+        scores.get("disambiguation", {}).get("overall", {}),
+        scores.get("calibration") or {},
+    )
+    if count := overall.get("mentions"):
+        sentence = f"Of {count:,} in {scored['name']}; the prior alone {overall['prior']:.1%}."
+        ends = overall.get("accuracy_interval")
+        yield _figure("mentions linked right", "share", overall["accuracy"], ends, sentence)
     if calibration.get("mentions"):
-        yield {
-            "title": "calibration error",
-            "unit": "number",
-            "value": calibration["expected_calibration_error"],
-            **_ends(calibration.get("expected_calibration_error_interval")),
-            "sentence": "The mean distance of a link's probability from how often it is right; 0 is best.",
-        }
+        error = "expected_calibration_error"
+        sentence = "The mean distance of a link's probability from how often it is right; 0 is best."
+        yield _figure(
+            "calibration error", "number", calibration[error], calibration.get(f"{error}_interval"), sentence
+        )
 
 
 def _speed(speeds: Figures) -> Iterator[dict[str, Any]]:
     speed = speeds.get("Pretrain") or {}
-    rates = sorted(row["words_per_second"] for row in speed.get("steps", ()))
-    if not rates:
-        return
-    last = len(rates) - 1
-    yield {
-        "title": "words a second in pretraining",
-        "unit": "words",
-        "value": statistics.median(rates),
-        "low": rates[round(0.05 * last)],
-        "high": rates[round(0.95 * last)],
-        "sentence": f"On {speed['starts'][-1]['device']}; nine of ten lines of the log lie between.",
-    }
+    if rates := sorted(row["words_per_second"] for row in speed.get("steps", ())):
+        ends = [rates[round(place * (len(rates) - 1))] for place in (0.05, 0.95)]
+        sentence = f"On {speed['starts'][-1]['device']}; nine of ten lines of the log lie between."
+        yield _figure("words a second in pretraining", "words", statistics.median(rates), ends, sentence)
 
 
-def _ends(interval: Sequence[float] | None) -> dict[str, float | None]:
+def _figure(
+    title: str, unit: str, value: float, interval: Sequence[float] | None, sentence: str
+) -> dict[str, Any]:
     low, high = interval or (None, None)
-    return {"low": low, "high": high}
+    return {"title": title, "unit": unit, "value": value, "low": low, "high": high, "sentence": sentence}
 
 
 def amount(value: float, unit: str) -> str:
@@ -184,16 +167,16 @@ def paragraph(linked: Figures | None) -> dict[str, Any] | None:
     return {"id": document["id"], "set": document["set"], "text": parts, "mentions": document["mentions"]}
 
 
-def commands(found: Mapping[str, Stage], workdir: str, preset: str) -> list[tuple[str, str]]:
+def commands(setting: Figures, workdir: str) -> list[tuple[str, str]]:
     """What to run next, each with what it gives; the work directory is named from the folder that it lies in."""
-    if "Pretrain" not in found:
+    if "preset" not in setting:  # nothing was pretrained
         return [(f"luke look {workdir}", "shows the stages, and what each of them kept")]
     tagger = f"luke run FineTune --workdir {workdir} --task ner --data DIR"
     rows = [
         (f"luke serve --workdir {workdir}", "shows a page where you type a text and see its links"),
         (tagger, "makes a tagger from this model and your own train, dev and test files"),
     ]
-    if preset in ("tiny", "demo"):
+    if setting["preset"] in ("tiny", "demo"):
         larger = "luke run RunAll --workdir hour --run examples/runs/hour.toml --dump DUMP"
         return [*rows, (larger, "pretrains for an hour of one core on a larger dump")]
     return [*rows, (f"luke look {workdir} --page TITLE", "shows a page, its links and what was cut from it")]

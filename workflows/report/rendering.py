@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.report.charts import charts
-from workflows.report.overview import amount, headline, paragraph
+from workflows.report.overview import amount, commands, headline, paragraph
 from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def render_page(
     runs: Mapping[str, Mapping[str, Any]] | None = None,
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
-    commands: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page.
 
@@ -76,12 +75,11 @@ def render_page(
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
         settings: the values of the run, without folders of the machine.
-        commands: what to run next, each with what it gives.
     """
     import markupsafe
 
     speeds, runs, settings = speeds or {}, runs or {}, settings or {}
-    drawn = charts(content, speeds)
+    drawn, workdir = charts(content, speeds), shlex.quote(settings.get("workdir", "work"))
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     return render(
         "report.html",
@@ -92,8 +90,8 @@ def render_page(
         views={view: title for view, title in VIEWS.items() if view != "linking" or content["linking"]},
         headline=headline(content, speeds),
         paragraph=paragraph(linked),
-        commands=commands,
-        workdir=shlex.quote(settings.get("workdir", "work")),
+        commands=commands(content["setting"], workdir),
+        workdir=workdir,
         linked=linked,
         linked_data=markupsafe.Markup(as_data(linked)),
         runs=runs,

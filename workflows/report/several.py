@@ -8,9 +8,9 @@ import argparse
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from workflows.report.rendering import render
 from workflows.run.file import Run
 
 PAGE, RESULTS = "index.html", "results.json"
+_ENDS = ("value", "low", "high")
 # The charts: which records, the name of a figure in them, its title, its axis, how its numbers are written.
 _CURVES = (
     ("evaluations", "known_entity_top_1", "Known entities named right on held-out pages", SHARE, "{:.1%}"),
@@ -91,41 +92,37 @@ def read(workdir: str) -> Reported:
 def comparison(runs: Sequence[Reported]) -> str:
     """The page that lays runs side by side."""
     names = labels([run.name for run in runs])
-    columns = [dict(figures(run)) for run in runs]
-    rows = {
-        title: [column.get(title, "") for column in columns]
-        for title in dict.fromkeys(t for c in columns for t in c)
-    }
+    settings = beside([run.settings for run in runs])
     return render(
         "several.html",
         [],
         names=names,
-        figures=rows,
-        differing=differences([run.settings for run in runs]),
+        figures=beside([dict(figures(run)) for run in runs]),
+        differing={name: of for name, of in settings.items() if len({*of}) > 1 and name != "workdir"},
         charts={name: drawn for name, drawn in curves(names, runs) if drawn},
     )
 
 
 def labels(names: Sequence[str]) -> list[str]:
     """The names, those that come again with a number."""
-    seen: Counter[str] = Counter()
-    made = []
-    for name in names:
-        seen[name] += 1
-        made.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return made
+    numbers = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    return [
+        name if number == 1 else f"{name} ({number})" for name, number in zip(names, numbers, strict=True)
+    ]
+
+
+def beside(columns: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """The values of all columns by their names; empty where a column lacks one."""
+    names = dict.fromkeys(chain.from_iterable(columns))
+    return {name: [column.get(name, "") for column in columns] for name in names}
 
 
 def figures(run: Reported) -> Iterator[tuple[str, str]]:
     """The figures of a run as texts, by what they are: the overview's, the corpus, held-out pages, linking, tasks."""
     content = run.content
     for each in headline(content, run.speeds):
-        ends = (
-            ""
-            if each["low"] is None
-            else f" ({amount(each['low'], each['unit'])} to {amount(each['high'], each['unit'])})"
-        )
-        yield each["title"], amount(each["value"], each["unit"]) + ends
+        value, low, high = ("" if each[name] is None else amount(each[name], each["unit"]) for name in _ENDS)
+        yield each["title"], f"{value} ({low} to {high})" if low else value
     for group in content["funnel"]:
         yield from ((step["name"], f"{step['count']:,}") for step in group["steps"])
     for group, row in (content["training"] or {}).get(PRETRAIN, {}).get("held_out", {}).items():
@@ -135,18 +132,12 @@ def figures(run: Reported) -> Iterator[tuple[str, str]]:
     for scored in (content["linking"] or {}).get("sets", ()):
         for method, scores in scored["methods"].items():
             overall = scores["disambiguation"]["overall"]
-            yield f"linked right, {scored['name']}, {method}", f"{overall['accuracy']:.1%} of {overall['mentions']:,}"
+            right = f"{overall['accuracy']:.1%} of {overall['mentions']:,}"
+            yield f"linked right, {scored['name']}, {method}", right
     for cell in content["compared"]["experiments"]:
         for split, scores in cell["scores"].items():
             name = f"{cell['task'].replace('_', ' ')}, {cell['variant']}, seed {cell['seed']}, {split}"
             yield f"{name}: F1", f"{scores['f1']:.1f}" if "f1" in scores else ""
-
-
-def differences(settings: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
-    """The values that differ between runs, by their full names."""
-    names = dict.fromkeys(name for of in settings for name in of if name != "workdir")
-    rows = {name: [of.get(name, "") for of in settings] for name in names}
-    return {name: values for name, values in rows.items() if len(set(values)) > 1}
 
 
 def curves(names: Sequence[str], runs: Sequence[Reported]) -> Iterator[tuple[str, Chart | None]]:

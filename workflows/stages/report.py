@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,10 +14,10 @@ from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
-from workflows.report.overview import commands, funnel
+from workflows.report.overview import funnel
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_page, render_tables
-from workflows.report.several import shown_settings
+from workflows.report.several import PAGE, RESULTS, shown_settings
 from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
@@ -32,7 +31,6 @@ from workflows.stages.pretraining import (
 )
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
-PAGE = "index.html"
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
 
 
@@ -92,7 +90,7 @@ class Report(CorpusStage):
         compared = compare(content["cells"])
         results = {**content, "compared": asdict(compared)}
         texts = {
-            "results.json": json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+            RESULTS: json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
             "tables.md": render_tables(content, compared),
         }
         self.write_texts({**texts, PAGE: self.page(content, compared)})
@@ -132,17 +130,8 @@ class Report(CorpusStage):
         found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
-        settings = shown_settings(self.settings)
-        workdir = shlex.quote(settings["workdir"])
-        return render_page(
-            content,
-            compared,
-            runs=runs,
-            speeds=speeds,
-            linked=linked_texts(found),
-            settings=settings,
-            commands=commands(found, workdir, self.settings.preset),
-        )
+        others = {"linked": linked_texts(found), "settings": shown_settings(self.settings)}
+        return render_page(content, compared, runs=runs, speeds=speeds, **others)
 
 
 class RunExperiments(Step, luigi.WrapperTask):

@@ -288,8 +288,7 @@ def variants() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", variants())
 def test_no_frame_is_empty_and_nothing_overflows(browser: Any, tmp_path: Path, name: str) -> None:
     content = variants()[name]
-    commands = [(f"luke look {LONG}", "the stages")]
-    page = render_page(content, compare(content["cells"]), commands=commands, settings={LONG: LONG})
+    page = render_page(content, compare(content["cells"]), settings={LONG: LONG, "workdir": LONG})
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     for width in (1280, 390):
         opened = Opened(browser, tmp_path, "light", width)

@@ -100,7 +100,6 @@ def test_a_text_is_cut_between_words_and_never_in_a_mention() -> None:
 
 
 def test_commands_name_the_work_directory() -> None:
-    assert all(" demo" in command for command, _ in commands({"Pretrain": object()}, "demo", "small"))  # type: ignore[dict-item]
-    assert commands({}, "demo", "small") == [
-        ("luke look demo", "shows the stages, and what each of them kept")
-    ]
+    assert all(" demo" in command for command, _ in commands({"preset": "small"}, "demo"))
+    assert "hour.toml" in commands({"preset": "demo"}, "demo")[-1][0]
+    assert commands({}, "demo") == [("luke look demo", "shows the stages, and what each of them kept")]

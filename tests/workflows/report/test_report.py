@@ -96,8 +96,7 @@ def whole(content: dict[str, Any]) -> str:
         linked=LINKED,
         runs={"pages-1": RUN},
         speeds={"Pretrain": SPEED},
-        settings={"dump": HOSTILE, "seed": "1"},
-        commands=[(f"luke look {HOSTILE}", HOSTILE)],
+        settings={"dump": HOSTILE, "seed": "1", "workdir": HOSTILE},
     )
 
 
@@ -203,7 +202,7 @@ def test_what_templates_cost_is_shown(content: dict[str, Any]) -> None:
     assert len(re.findall(r"(?<!\\)\|", row)) == 6, "neither name nor example ends its cell"
     assert "<bdi>&lt;tabs&gt;</bdi> (1,234), <bdi>&lt;aside&gt;</bdi> (2).</p>" in page
     content["corpus"]["lost_text"]["tags"] = {}
-    assert "Tags that are not known" not in whole(content)
+    assert "tags that are not known" not in whole(content)
     content["corpus"]["lost_text"]["templates"] = 1
     assert "with most words" not in whole(content), "all are shown"
     content["corpus"]["lost_text"]["top"] = []

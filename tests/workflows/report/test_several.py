@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import storage
 from tests.support import report as report_for_tests
-from workflows.report.several import Reported, comparison, differences, figures, labels, main
+from workflows.report.several import Reported, beside, comparison, figures, labels, main
 
 CELL = {"task": "ner", "variant": "luke", "seed": 1, "scores": {"test": {"f1": 87.25}}}
 
@@ -30,6 +30,7 @@ def test_figures_stand_side_by_side() -> None:
     assert page.count("<figure") == page.count("<svg") == 3, "the second run has no curves"
     assert "pretraining.seed" in page
     assert ">workdir<" not in page
+    assert ">preset<" not in page, "it is the same"
     assert "script-src 'none'" in html.unescape(page)
 
 
@@ -37,11 +38,12 @@ def test_names_that_come_again_are_numbered() -> None:
     assert labels(["work", "hour", "work"]) == ["work", "hour", "work (2)"]
 
 
-def test_only_values_that_differ_are_listed() -> None:
-    found = differences(
-        [{"a": "1", "b": "2", "workdir": "x"}, {"a": "1", "b": "3", "c": "4", "workdir": "y"}]
-    )
-    assert found == {"b": ["2", "3"], "c": ["", "4"]}
+def test_columns_stand_beside_each_other() -> None:
+    assert beside([{"a": "1", "b": "2"}, {"a": "1", "c": "4"}]) == {
+        "a": ["1", "1"],
+        "b": ["2", ""],
+        "c": ["", "4"],
+    }
 
 
 def test_the_command_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
