@@ -20,8 +20,8 @@ COMPARED = {
     "top_1": ("model", 0, (1, 0)),
     "title_top_1": ("equal titles", 1, (8, 4)),
     "commonest_top_1": ("commonest", 2, (5, 3)),
-    "most_frequent_top_1": ("most frequent", 3, (2, 2)),
 }
+LINKERS = ("local", "contexts", "prior")  # the first that a set has stands for the linker
 METHODS = {"prior": 2, "contexts": 3, "local": 1, "global": 0}  # of linking: the colour of each
 Line = Mapping[str, Any]
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def losses(logs: Mapping[str, Iterable[Line]], what: str) -> Chart | None:
     (start, first), (end, last) = series[0].points[0], series[0].points[-1]
     things = "words" if what == "word" else "entities"
     title = f"Masked {things}: the loss goes from {first:.2f} at step {start:,} to {last:.2f} at step {end:,}"
-    note = "Means between two lines of the log."
+    note = "Each point is the mean since the line of the log before."
     return chart(title, series, "step", Axis("loss", ",.2~f"), "{:.3f}", note)
 
 
@@ -113,8 +113,8 @@ def known_entities(evaluations: Sequence[Line]) -> Chart | None:
         return None
     model, *others = ((each.points[-1][1], each.name) for each in series)
     ends = [f"{name} {share:.1%}" for share, name in (model, *sorted(others)[-1:])]
-    note = "On held-out pages; looks before the last may be at a part of them."
-    axis = Axis("right", SHARE, from_zero=True)
+    note = "Equal titles: the page whose title is the mention. Commonest: what its text most often links to."
+    axis = Axis("right", SHARE)
     return chart(f"Known entities named right: {', '.join(ends)}", series, "step", axis, "{:.1%}", note)
 
 
@@ -140,9 +140,9 @@ def fine_tuning(cells: Sequence[Line]) -> Chart | None:
             series.append(Series(name, colour, (1, 0), points, has_points=True))
     if not series:
         return None
-    best = max(series, key=lambda each: max(y for _, y in each.points))
-    task = cells[0]["task"].replace("_", " ")
-    title = f"{task}: F1 on dev is best with {best.name}, {max(y for _, y in best.points):.1%}"
+    best, name = max((max(y for _, y in each.points), each.name) for each in series)
+    title = f"{cells[0]['task'].replace('_', ' ')}: F1 on dev {best:.1%}, {name}"
+    title += " (example data)" * any(cell["data"]["is_example"] for cell in cells)
     return chart(title, series, "epoch", Axis("F1 on dev", SHARE, ends=(0, 1)), "{:.1%}")
 
 
@@ -157,8 +157,9 @@ def methods(scored: Mapping[str, Any]) -> Chart | None:
             rows.append({**found, "colour": METHODS.get(method, 4)})
     if not rows:
         return None
-    best = max(rows, key=lambda row: row["value"])
-    title = f"{scored['name']}: {best['name']} is right for {best['value']:.1%} of the mentions"
+    shares = {row["name"]: row["value"] for row in rows}
+    right = [f"{name} {shares[name]:.1%}" for name in LINKERS if name in shares]
+    title = f"{scored['name']}: mentions that get the right page: {', '.join(right)}"
     note = "Bars are intervals of 95 % over documents."
     table = tuple((row["name"], *(f"{row[name]:.1%}" for name in ("value", "low", "high"))) for row in rows)
     svg = drawn_intervals(rows, Axis("right", SHARE))
@@ -170,7 +171,7 @@ def reliability(scored: Mapping[str, Any]) -> Chart | None:
 
     A point's area is that of its share of the mentions. A set whose probabilities were not counted has no chart.
     """
-    series, rows, errors = [], [], []
+    series, rows, errors = [], [], dict[str, float]()
     for method, scores in scored["methods"].items():
         bins = [each for each in (scores.get("calibration") or {}).get("bins", ()) if each["mentions"]]
         if bins:
@@ -180,12 +181,12 @@ def reliability(scored: Mapping[str, Any]) -> Chart | None:
             series.append(Series(method, METHODS.get(method, 4), (1, 0), points, sizes, has_points=True))
             shares = [(f"{sure:.1%}", f"{right:.1%}") for sure, right in points]
             rows += [(method, *of, f"{each['mentions']:,}") for of, each in zip(shares, bins, strict=True)]
-            errors.append((scores["calibration"]["expected_calibration_error"], method))
+            errors[method] = scores["calibration"]["expected_calibration_error"]
     if not series:
         return None
     even = Series("as often as it says", 4, (2, 3), [(0, 0), (1, 1)])
-    error, method = min(errors)
-    title = f"{scored['name']}: the probabilities of {method} are off by {error:.3f} on average"
+    off = [f"{name} {errors[name]:.3f}" for name in LINKERS if name in errors]
+    title = f"{scored['name']}: probabilities are off by so much on average: {', '.join(off)}"
     axis = Axis("right", SHARE, ends=(0, 1))
     svg = drawn_lines([even, *series], axis._replace(title="probability"), axis)
     note = "Mentions in ten groups by the probability of their page; a larger point stands for more."

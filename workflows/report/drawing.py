@@ -5,7 +5,7 @@ data to Vega and escaped by it; a point tells its values where one points at it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 460, 165  # pixels of the plot itself; the page scales it
 COLOURS = 6  # of the page's palette
+MOST_TICKS = 8
 # Vega wants colours that it knows, and the page has its own for light and for dark.
 _INK, _QUIET, _RULE = "#b00000", "#b00001", "#b00002"
 _VARIABLES = {_INK: "--ink", _QUIET: "--quiet", _RULE: "--rule"}
@@ -62,14 +63,14 @@ class Axis(NamedTuple):
     from_zero: bool = False
     ends: tuple[float, float] | None = None
 
-    def spec(self) -> dict[str, Any]:
-        """The channel of Vega-Lite."""
+    def spec(self, points: Iterable[float] = ()) -> dict[str, Any]:
+        """The channel of Vega-Lite; where points are few, its ticks are at them."""
         scale: dict[str, Any] = {"type": self.scale, "zero": self.from_zero, "nice": self.ends is None}
         if self.ends:
             scale["domain"] = list(self.ends)
         axis: dict[str, Any] = {"format": self.format, "tickCount": 5, "title": self.title}
-        if self.format == ",d":
-            axis["tickMinStep"] = 1
+        if 0 < len(places := sorted({*points})) <= MOST_TICKS:
+            axis["values"] = places
         if self.scale == "log":
             axis["values"] = [10**power for power in range(12)]
         return {"type": "quantitative", "scale": scale, "axis": axis}
@@ -83,7 +84,7 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
         for each in series
         for (at, value), size in zip(each.points, each.sizes or [0.1] * len(each.points), strict=True)
     ]
-    names = [each.name for each in series]
+    names, at = [each.name for each in series], [at for each in series for at, _ in each.points]
     legend = {"symbolType": "stroke", "symbolStrokeWidth": 2} if len(names) > 1 else None
     named = {"field": "series", "type": "nominal", "legend": legend, "sort": names}
     dashes = {"domain": names, "range": [list(each.dash) for each in series]}
@@ -93,7 +94,7 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
     line = {"mark": _LINE, "encoding": {"strokeDash": {**named, "scale": dashes}}}
     marked = {"transform": [{"filter": "datum.marked"}], "mark": _POINT}
     points = {**marked, "encoding": {"size": size, "description": {"field": "tip"}}}
-    places = {"x": {"field": "x", **x.spec()}, "y": {"field": "y", **y.spec()}}
+    places = {"x": {"field": "x", **x.spec(at)}, "y": {"field": "y", **y.spec()}}
     return drawn(
         {"data": {"values": values}, "encoding": {**places, "color": colour}, "layer": [line, points]}
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workflows.base.stage import Stage
+from workflows.report.charts import COMPARED, LINKERS
 
 PARAGRAPH = 420  # characters of a linked text
-LINKERS = ("local", "contexts", "prior")  # of linking: the first that there is stands for the linker
 STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
 NORMAL = 1.96  # standard deviations around a mean that hold 95 %
 Figures = Mapping[str, Any]
@@ -35,8 +35,10 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
     steps = [
         step("links in the wikitext", found + sum(in_text.values())),
         step("in running text", found, in_text),
-        step("end at a title", kept, dropped(links.drops, "links")),
-        step("of the vocabulary", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}),
+        step("with a valid target", kept, dropped(links.drops, "links")),
+        step(
+            "to an entity of the vocabulary", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}
+        ),
     ]
     read = pages.facts.get("pages_read", pages.rows["pages"] + sum(lost_pages.values()))
     groups = [
@@ -54,28 +56,21 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
         )
         without = dropped(drops, "sequences")
         packed = facts["sequences"] + sum(without.values())
-        both = [step("sequences packed", packed), step("with a link", facts["sequences"], without)]
+        both = [step("sequences packed", packed), step("sequences with a link", facts["sequences"], without)]
         groups.append({"unit": "sequences", "steps": both})
     return groups
 
 
 def step(name: str, count: int, lost: Mapping[str, int] | None = None) -> dict[str, Any]:
     """A step of the funnel; of what was lost the largest first."""
-    known = {reason: number for reason, number in (lost or {}).items() if number > 0}
-    return {
-        "name": name,
-        "count": count,
-        "lost": dict(sorted(known.items(), key=lambda each: (-each[1], each[0]))),
-    }
+    known = sorted((-number, reason) for reason, number in (lost or {}).items() if number > 0)
+    return {"name": name, "count": count, "lost": {reason: -number for number, reason in known}}
 
 
 def dropped(drops: Mapping[str, int], unit: str) -> dict[str, int]:
     """The drops of a unit, such as links, by their reason alone."""
-    return {
-        name.removeprefix(f"{unit}:").replace("_", " "): count
-        for name, count in drops.items()
-        if name.startswith(f"{unit}:")
-    }
+    kept = (drop for drop in drops.items() if drop[0].startswith(f"{unit}:"))
+    return {name.removeprefix(f"{unit}:").replace("_", " "): count for name, count in kept}
 
 
 # What it is worth
@@ -89,32 +84,30 @@ def headline(content: Figures, speeds: Figures) -> list[dict[str, Any]]:
 def _known_entities(training: Figures) -> Iterator[dict[str, Any]]:
     group = training.get("Pretrain", {}).get("held_out", {}).get("known_entity", {})
     if count := group.get("count"):
-        others = {"title_top_1": "equal titles", "commonest_top_1": "the commonest targets"}
-        beside = [f"{name} name {group[key]:.1%}" for key, name in others.items() if key in group]
-        sentence = f"Of {count:,} masked ones on held-out pages; {', '.join(beside)}."
+        model, *others = ((group[key], name) for key, (name, *_) in COMPARED.items() if key in group)
+        beside = [_beside(model[0], share, name) for share, name in others]
+        sentence = "; ".join([f"Of {count:,} masked ones on held-out pages", *beside]) + "."
         ends = wilson(group["top_1"], count)
         yield _figure("known entities named right", "share", group["top_1"], ends, sentence)
 
 
 def _linking(linking: Figures) -> Iterator[dict[str, Any]]:
-    scored: Figures = next(iter(linking.get("sets", ())), {})
-    scores: Figures = next(
-        (scored["methods"][name] for name in LINKERS if name in scored.get("methods", ())), {}
-    )
-    overall, calibration = (
-        scores.get("disambiguation", {}).get("overall", {}),
-        scores.get("calibration") or {},
-    )
-    if count := overall.get("mentions"):
-        sentence = f"Of {count:,} in {scored['name']}; the prior alone {overall['prior']:.1%}."
+    scored: Figures = next(iter(linking.get("sets", ())), {"methods": {}})
+    methods = [(name, scored["methods"][name]) for name in LINKERS if name in scored["methods"]]
+    if not methods:
+        return
+    name, scores = methods[0]
+    overall, calibration = scores["disambiguation"]["overall"], scores.get("calibration") or {}
+    if count := overall["mentions"]:
+        points = _beside(overall["accuracy"], overall["prior"], "the prior alone")
+        sentence = f"Of {count:,} in {scored['name']} whose page the dump knows, by {name}; {points}."
         ends = overall.get("accuracy_interval")
         yield _figure("mentions linked right", "share", overall["accuracy"], ends, sentence)
     if calibration.get("mentions"):
-        error = "expected_calibration_error"
-        sentence = "The mean distance of a link's probability from how often it is right; 0 is best."
-        yield _figure(
-            "calibration error", "number", calibration[error], calibration.get(f"{error}_interval"), sentence
-        )
+        sentence = f"How far the probability of a link ({name}) is from how often it is right; 0 is best."
+        name = "expected_calibration_error"
+        ends = calibration.get(f"{name}_interval")
+        yield _figure("calibration error", "number", calibration[name], ends, sentence)
 
 
 def _speed(speeds: Figures) -> Iterator[dict[str, Any]]:
@@ -122,13 +115,17 @@ def _speed(speeds: Figures) -> Iterator[dict[str, Any]]:
     if rates := sorted(row["words_per_second"] for row in speed.get("steps", ())):
         ends = [rates[round(place * (len(rates) - 1))] for place in (0.05, 0.95)]
         sentence = f"On {speed['starts'][-1]['device']}; nine of ten lines of the log lie between."
-        yield _figure("words a second in pretraining", "words", statistics.median(rates), ends, sentence)
+        yield _figure("words a second, median", "words", statistics.median(rates), ends, sentence)
+
+
+def _beside(value: float, other: float, name: str) -> str:
+    return f"{100 * abs(value - other):.1f} points {'above' if value >= other else 'below'} {name}"
 
 
 def _figure(
-    title: str, unit: str, value: float, interval: Sequence[float] | None, sentence: str
+    title: str, unit: str, value: float, ends: Sequence[float] | None, sentence: str
 ) -> dict[str, Any]:
-    low, high = interval or (None, None)
+    low, high = ends or (None, None)
     return {"title": title, "unit": unit, "value": value, "low": low, "high": high, "sentence": sentence}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline import storage
 from workflows.report import training_curves
-from workflows.report.charts import PRETRAIN, Chart, by_step, chart
+from workflows.report.charts import COMPARED, PRETRAIN, Chart, by_step, chart
 from workflows.report.drawing import SHARE, Axis, Series
 from workflows.report.overview import amount, headline
 from workflows.report.rendering import render
@@ -51,11 +51,12 @@ class Reported:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `luke report`."""
-    parser = argparse.ArgumentParser(
-        prog="luke report", description="Compare the reports of work directories."
-    )
+    parser = argparse.ArgumentParser(prog="luke report", description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "workdirs", nargs="+", metavar="WORKDIR", help="a work directory with a finished report"
+        "workdirs",
+        nargs="+",
+        metavar="WORKDIR",
+        help="a work directory; of one alone the place of its report is told",
     )
     parser.add_argument("--output", default="comparison.html", help="the page of several (%(default)s)")
     given = parser.parse_args(arguments)
@@ -74,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def report_folder(workdir: str) -> str:
     """The newest finished report of a work directory. Raises: ValueError where there is none."""
-    return storage.join(workdir, storage.finished_folder(workdir, "Report"))
+    if not os.path.isdir(workdir):
+        raise ValueError(f"{workdir}: no such folder; wanted a work directory")
+    return storage.finished_folder(workdir, "Report")
 
 
 def read(workdir: str) -> Reported:
@@ -105,10 +108,8 @@ def comparison(runs: Sequence[Reported]) -> str:
 
 def labels(names: Sequence[str]) -> list[str]:
     """The names, those that come again with a number."""
-    numbers = [names[: at + 1].count(name) for at, name in enumerate(names)]
-    return [
-        name if number == 1 else f"{name} ({number})" for name, number in zip(names, numbers, strict=True)
-    ]
+    earlier = [names[:at].count(name) for at, name in enumerate(names)]
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(names, earlier, strict=True)]
 
 
 def beside(columns: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -126,9 +127,10 @@ def figures(run: Reported) -> Iterator[tuple[str, str]]:
     for group in content["funnel"]:
         yield from ((step["name"], f"{step['count']:,}") for step in group["steps"])
     for group, row in (content["training"] or {}).get(PRETRAIN, {}).get("held_out", {}).items():
-        for measure in ("top_1", "accuracy"):
+        for measure in ("accuracy", *COMPARED):
             if measure in row:
-                yield f"{group.replace('_', ' ')} right", f"{row[measure]:.1%} of {row['count']:,}"
+                name = f"{group.replace('_', ' ')} right, {COMPARED.get(measure, ['model'])[0]}"
+                yield name, f"{row[measure]:.1%} of {row['count']:,}"
     for scored in (content["linking"] or {}).get("sets", ()):
         for method, scores in scored["methods"].items():
             overall = scores["disambiguation"]["overall"]
@@ -137,7 +139,8 @@ def figures(run: Reported) -> Iterator[tuple[str, str]]:
     for cell in content["compared"]["experiments"]:
         for split, scores in cell["scores"].items():
             name = f"{cell['task'].replace('_', ' ')}, {cell['variant']}, seed {cell['seed']}, {split}"
-            yield f"{name}: F1", f"{scores['f1']:.1f}" if "f1" in scores else ""
+            if "f1" in scores:
+                yield f"{name}: F1", f"{scores['f1']:.1f}" + " (example data)" * cell["is_example"]
 
 
 def curves(names: Sequence[str], runs: Sequence[Reported]) -> Iterator[tuple[str, Chart | None]]:

@@ -65,11 +65,11 @@ def test_the_figures_equal_their_sources() -> None:
         group["top_1"],
         *wilson(group["top_1"], group["count"]),
     )
-    assert "equal titles name 31.2%, the commonest targets name 25.0%" in known["sentence"]
+    assert "; 6.2 points above equal titles; 12.5 points above commonest." in known["sentence"]
     local = content["linking"]["sets"][0]["methods"]["local"]
     assert (mentions["value"], mentions["low"], mentions["high"]) == (0.5, 0.375, 0.625)
     assert mentions["sentence"].startswith("Of 1,200")
-    assert "62.5%" in mentions["sentence"]
+    assert "by local; 12.5 points below the prior alone." in mentions["sentence"]
     assert error["value"] == local["calibration"]["expected_calibration_error"]
     assert [error["low"], error["high"]] == local["calibration"]["expected_calibration_error_interval"]
     assert (words["value"], words["low"], words["high"]) == (51, 6, 96), "nine of ten lines lie between"

@@ -11,7 +11,7 @@ from pipeline import storage
 from tests.support import report as report_for_tests
 from workflows.report.several import Reported, beside, comparison, figures, labels, main
 
-CELL = {"task": "ner", "variant": "luke", "seed": 1, "scores": {"test": {"f1": 87.25}}}
+CELL = {"task": "ner", "variant": "luke", "seed": 1, "is_example": True, "scores": {"test": {"f1": 87.25}}}
 
 
 def run(name: str, **changes: Any) -> Reported:
@@ -22,8 +22,9 @@ def run(name: str, **changes: Any) -> Reported:
 def test_figures_stand_side_by_side() -> None:
     both = dict(figures(run("run 1")))
     assert both["known entities named right"].startswith("37.5% (")
+    assert both["known entity right, equal titles"] == "31.2% of 2"
     assert both["linked right, " + report_for_tests.linked.HOSTILE + ", global"] == "75.0% of 1,200"
-    assert both["ner, luke, seed 1, test: F1"] == "87.2"
+    assert both["ner, luke, seed 1, test: F1"] == "87.2 (example data)"
     assert both["in running text"] == "4"
     page = comparison([run("run 1"), run("run 2", training=None, linking=None)])
     assert "<script>alert" not in page
@@ -46,7 +47,11 @@ def test_columns_stand_beside_each_other() -> None:
     }
 
 
-def test_the_command_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([str(tmp_path / "nothing")]) == 1
+    assert "nothing: no such folder" in capsys.readouterr().err
     assert main([str(tmp_path)]) == 1
     assert "no finished Report there; run it first" in capsys.readouterr().err
     report = tmp_path / "report-0a1b2c3d"
@@ -54,6 +59,9 @@ def test_the_command_names_what_is_missing(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / storage.STAGES).write_text(json.dumps({"Report": report.name}))
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{report}/index.html\n"
+    monkeypatch.chdir(tmp_path.parent)
+    assert main([tmp_path.name]) == 0
+    assert capsys.readouterr().out == f"{tmp_path.name}/{report.name}/index.html\n"
     (report / "results.json").write_text("{}")
     assert main([str(tmp_path), str(tmp_path), "--output", str(tmp_path / "out.html")]) == 1
     assert "an older version; run Report again" in capsys.readouterr().err
