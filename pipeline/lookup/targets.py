@@ -185,8 +185,8 @@ def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: s
     count = 0
     with ExitStack() as stack:
         folder = os.path.dirname(path)
-        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 2)]
-        *groups, hashes, rows = spilled
+        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1)]
+        *groups, sorted_words = spilled
         for row, (title, entity_id) in enumerate(titles):
             rank = _LAST if entity_id is None else entity_id
             for word in folded_words(title) | {_INITIALS + each for each in initials_of(title, language)}:
@@ -198,15 +198,13 @@ def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: s
             found = found[np.lexsort(found.T[::-1])]
             same = np.unique(found[:, 0], return_counts=True)[1]
             kept = found[np.repeat(same <= _MOST_TITLES, same)]
-            hashes.write(kept[:, 0].tobytes())
-            rows.write(kept[:, 2].tobytes())
+            sorted_words.write(kept[:, [0, 2]].tobytes())
             count += len(kept)
         stream = stack.enter_context(storage.atomic_output(path))
-        shape = {"descr": "<u4", "fortran_order": False, "shape": (2, count)}
+        shape = {"descr": "<u4", "fortran_order": True, "shape": (2, count)}
         np.lib.format.write_array_header_1_0(stream, shape)
-        for column in (hashes, rows):
-            column.seek(0)
-            shutil.copyfileobj(column, stream)
+        sorted_words.seek(0)
+        shutil.copyfileobj(sorted_words, stream)
     return count
 
 

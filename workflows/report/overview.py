@@ -36,9 +36,7 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
         step("links in the wikitext", found + sum(in_text.values())),
         step("in running text", found, in_text),
         step("with a valid target", kept, dropped(links.drops, "links")),
-        step(
-            "to an entity of the vocabulary", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}
-        ),
+        step("to a known entity", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}),
     ]
     read = pages.facts.get("pages_read", pages.rows["pages"] + sum(lost_pages.values()))
     groups = [
