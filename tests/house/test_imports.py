@@ -217,7 +217,8 @@ def loaded(module: str, heavy: list[str]) -> str:
 def test_luigi_starts_at_once() -> None:
     assert (
         loaded(
-            "workflows", ["torch", "transformers", "tokenizers", "pyspark", "apache_beam", "vl_convert", "pandas"]
+            "workflows",
+            ["torch", "transformers", "tokenizers", "pyspark", "apache_beam", "vl_convert", "pandas"],
         )
         == "[]"
     )
