@@ -1,4 +1,4 @@
-"""What a run will take, told before it begins, and how far it is.
+"""The costs of a run, told before it begins, and its state while it goes on.
 
 plan        the step that users call
 costs.toml  what each stage took, as measured

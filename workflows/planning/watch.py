@@ -77,7 +77,7 @@ def _row(title: str, folder: str, states: dict[str, str], stage: Stage | None = 
 
 
 def _progress(folder: str, state: str, stage: Stage | None) -> str:
-    """How much of a stage is done, of how much where that is known."""
+    """Return how much of a stage is done, of how much where that is known."""
     if parts := stage.trials() if isinstance(stage, fine_tuning.Tune) else stage.parts() if stage else ():
         return f"{sum(part.output().exists() for part in parts)} of {len(parts)} fine-tunings"
     if state not in (RUNNING, STOPPED):

@@ -202,8 +202,7 @@ def by_step(logs: Mapping[str, Iterable[Line]], name: str) -> Iterator[Series]:
 
 def known_points(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
     """The points that have a value, at most so many of them."""
-    known = [(x, y) for x, y in points if y is not None and math.isfinite(y)]
-    return known[:: math.ceil(len(known) / POINTS) or 1]
+    return thinned([(x, y) for x, y in points if y is not None and math.isfinite(y)], POINTS)
 
 
 def chart(title: str, series: Sequence[Series], x: str, y: Axis, form: str, note: str = "") -> Chart:
@@ -215,8 +214,8 @@ def chart(title: str, series: Sequence[Series], x: str, y: Axis, form: str, note
     return Chart(title, svg, (x, *(each.name for each in series)), tuple(rows), note)
 
 
-def thinned(values: Sequence[T]) -> list[T]:
-    """At most TABLE_ROWS values at equal distances, the first and the last among them."""
-    if len(values) <= TABLE_ROWS:
+def thinned(values: Sequence[T], most: int = TABLE_ROWS) -> list[T]:
+    """At most so many values at equal distances, the first and the last among them."""
+    if len(values) <= most:
         return list(values)
-    return [values[round(place * (len(values) - 1) / (TABLE_ROWS - 1))] for place in range(TABLE_ROWS)]
+    return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]

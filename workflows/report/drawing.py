@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 460, 165  # pixels of the plot itself; the page scales it
 COLOURS = 6  # of the page's palette
-MOST_TICKS = 8
+MOST_TICKS, LEGEND_COLUMNS = 8, 4
 # Vega wants colours that it knows, and the page has its own for light and for dark.
 _INK, _QUIET, _RULE = "#b00000", "#b00001", "#b00002"
 _VARIABLES = {_INK: "--ink", _QUIET: "--quiet", _RULE: "--rule"}
@@ -85,7 +85,11 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
         for (at, value), size in zip(each.points, each.sizes or [0.1] * len(each.points), strict=True)
     ]
     names, at = [each.name for each in series], [at for each in series for at, _ in each.points]
-    legend = {"symbolType": "stroke", "symbolStrokeWidth": 2} if len(names) > 1 else None
+    legend = (
+        {"symbolType": "stroke", "symbolStrokeWidth": 2, "columns": LEGEND_COLUMNS}
+        if len(names) > 1
+        else None
+    )
     named = {"field": "series", "type": "nominal", "legend": legend, "sort": names}
     dashes = {"domain": names, "range": [list(each.dash) for each in series]}
     colour = {**named, "scale": {"domain": names, "range": [_colour(each.colour) for each in series]}}

@@ -1,6 +1,5 @@
 """The report's first screen as data: what was kept of the dump, four figures with their intervals, what to do next."""
 
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ from workflows.report.charts import COMPARED, LINKERS
 
 PARAGRAPH = 420  # characters of a linked text
 STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
-NORMAL = 1.96  # standard deviations around a mean that hold 95 %
 Figures = Mapping[str, Any]
 
 
@@ -18,7 +16,7 @@ Figures = Mapping[str, Any]
 
 
 def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
-    """What each step from the dump to the sequences kept.
+    """The counts of each step from the dump to the sequences.
 
     Returns:
         For pages, links and sequences the `unit` and the `steps`: `name`, `count`, and what was `lost` on the way to
@@ -82,10 +80,12 @@ def headline(content: Figures, speeds: Figures) -> list[dict[str, Any]]:
 def _known_entities(training: Figures) -> Iterator[dict[str, Any]]:
     group = training.get("Pretrain", {}).get("held_out", {}).get("known_entity", {})
     if count := group.get("count"):
+        from scipy.stats import binomtest
+
         model, *others = ((group[key], name) for key, (name, *_) in COMPARED.items() if key in group)
         beside = [_beside(model[0], share, name) for share, name in others]
         sentence = "; ".join([f"Of {count:,} masked ones on held-out pages", *beside]) + "."
-        ends = wilson(group["top_1"], count)
+        ends = binomtest(round(group["top_1"] * count), count).proportion_ci(method="wilson")
         yield _figure("known entities named right", "share", group["top_1"], ends, sentence)
 
 
@@ -132,15 +132,6 @@ def amount(value: float, unit: str) -> str:
     return {"share": "{:.1%}", "number": "{:.3f}"}.get(unit, "{:,.0f}").format(value)
 
 
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The interval of 95 % around a share of so many (Wilson, 1927)."""
-    middle = (share + NORMAL**2 / (2 * count)) / (1 + NORMAL**2 / count)
-    half = (
-        NORMAL * math.sqrt(share * (1 - share) / count + (NORMAL / count / 2) ** 2) / (1 + NORMAL**2 / count)
-    )
-    return middle - half, middle + half
-
-
 # What it says
 
 
@@ -163,7 +154,7 @@ def paragraph(linked: Figures | None) -> dict[str, Any] | None:
 
 
 def commands(setting: Figures, workdir: str) -> list[tuple[str, str]]:
-    """What to run next, each with what it gives; the work directory is named from the folder that it lies in."""
+    """The commands to run next, each with its purpose; the work directory is named from the folder that it lies in."""
     if "preset" not in setting:  # nothing was pretrained
         return [(f"luke look {workdir}", "shows the stages, and what each of them kept")]
     tagger = f"luke run FineTune --workdir {workdir} --task ner --data DIR"

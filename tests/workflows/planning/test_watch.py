@@ -1,4 +1,4 @@
-"""What is shown of a run: from its files, whatever is being written, without being in anybody's way."""
+"""The state of a run, from its files, whatever is being written, without being in anybody's way."""
 
 import io
 import json
@@ -35,7 +35,7 @@ from workflows.planning import watch
 
 
 def said(workdir: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """What the command prints of each stage; it writes nothing."""
+    """The lines that the command prints of each stage; it writes nothing."""
     before = {path: path.lstat().st_mtime_ns for path in workdir.rglob("*")}
     assert watch.main([str(workdir), "--once"]) == 0
     assert {path: path.lstat().st_mtime_ns for path in workdir.rglob("*")} == before

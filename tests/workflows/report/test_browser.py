@@ -259,7 +259,7 @@ LONG = "x" * 300
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """What a report may lack, and what it may have too much of."""
+    """Reports that lack something, or have too much of it."""
     whole = report_for_tests.content()
     (corpus, cells) = whole["corpus"], whole["cells"]
     seeds, failed = range(10), {"state": "failed", "reason": LONG, "metrics": {}}

@@ -21,8 +21,9 @@ from tests.support import linked
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
 from tests.support.stages import run_of
-from workflows.report.charts import charts, fine_tuning, known_entities, reliability
+from workflows.report.charts import POINTS, charts, fine_tuning, known_entities, losses, reliability
 from workflows.report.corpus import corpus_figures
+from workflows.report.drawing import WIDTH
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import as_data, render_page, render_tables
@@ -139,6 +140,21 @@ def test_charts_hold_no_markup_of_titles(content: dict[str, Any]) -> None:
     texts = [each.text or "" for each in svg.iter()]
     assert sum("<script>alert(1)" in text for text in texts) == 1 + 2, "the legend and two points"
     assert not {"onclick", "onerror", "href", "style"} & {name for each in svg.iter() for name in each.attrib}
+
+
+def test_a_chart_of_many_lines_is_no_wider_than_its_place(content: dict[str, Any]) -> None:
+    cells = [content["cells"][0] | {"seed": seed} for seed in range(40)]
+    drawn = fine_tuning(cells)
+    assert drawn
+    _, _, width, _ = str(ElementTree.fromstring(drawn.svg).get("viewBox")).split()
+    assert float(width) < 1.6 * WIDTH
+
+
+def test_long_logs_are_drawn_to_their_end() -> None:
+    log = [{"step": step, "masked_word_loss": 2.0} for step in range(2 * POINTS + 1)]
+    drawn = losses({"Pretrain": log}, "word")
+    assert drawn
+    assert drawn.title.endswith(f"at step {2 * POINTS:,}")
 
 
 def test_charts_have_the_colours_of_the_page(content: dict[str, Any]) -> None:
