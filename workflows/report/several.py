@@ -77,7 +77,10 @@ def report_folder(workdir: str) -> str:
     """The newest finished report of a work directory. Raises: ValueError where there is none."""
     if not os.path.isdir(workdir):
         raise ValueError(f"{workdir}: no such folder; wanted a work directory")
-    return storage.finished_folder(workdir, "Report")
+    folder = storage.finished_folder(workdir, "Report")
+    if storage.file_size(storage.join(folder, PAGE)) is None:
+        raise ValueError(f"{folder}: its {PAGE} is gone; run Report again")
+    return folder
 
 
 def read(workdir: str) -> Reported:

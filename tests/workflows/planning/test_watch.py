@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import luigi
 import pytest
@@ -157,7 +159,9 @@ def test_a_terminal_is_drawn_anew_until_the_run_ends(lower: Lower, monkeypatch: 
     monkeypatch.setattr(sys, "stdout", terminal)
     upper = lower.clone(Upper)
     events: list[Callable[[], object]] = [lambda: shutil.rmtree(upper.folder), upper.run, lower.run]
-    monkeypatch.setattr(watch.time, "sleep", lambda _: events.pop(0)())
+    # Only the command's own pauses: what else sleeps in this process would take events away.
+    clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda _: events.pop(0)())
+    monkeypatch.setattr(watch, "time", clock)
     assert watch.main([lower.workdir]) == 0
     *frames, last = terminal.buffer.getvalue().decode().split("\033[3F\033[J")  # type: ignore[attr-defined]
     states = [re.findall(r"^(?:Upper|Lower) +(\w+)", frame, re.M) for frame in frames]

@@ -57,6 +57,9 @@ def test_the_command_names_what_is_missing(
     report = tmp_path / "report-0a1b2c3d"
     report.mkdir()
     (tmp_path / storage.STAGES).write_text(json.dumps({"Report": report.name}))
+    assert main([str(tmp_path)]) == 1
+    assert "its index.html is gone; run Report again" in capsys.readouterr().err
+    (report / "index.html").touch()
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{report}/index.html\n"
     monkeypatch.chdir(tmp_path.parent)
