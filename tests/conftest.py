@@ -100,11 +100,14 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    """One Spark session for a test module's process."""
+    """One Spark session for all tests of this process: a stage that trains, and would end it, leaves it."""
     from pipeline.jobs.spark_session import stop
     from tests.support.stages import spark_session
+    from workflows.engines import spark as engine
 
-    yield spark_session()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "stop_spark", lambda: None)
+        yield spark_session()
     stop()
 
 
