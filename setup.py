@@ -16,9 +16,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(
-        include=[
-            f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")
-        ]
+        include=[f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")]
     ),
     package_data={
         "model.hf": ["*.toml"],

@@ -38,9 +38,7 @@ def write_json(path: Path, value: object) -> None:
     write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
-def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], note: tuple[str, str] = ("format", "pt")
-) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: tuple[str, str] = ("format", "pt")) -> None:
     """Write tensors as safetensors, with one note (name, value) in the header."""
     # One note only: safetensors writes several in an order that differs from call to call.
     written = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
@@ -77,9 +75,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if (folder / WEIGHTS).is_file():
         return read_tensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
-        return {
-            key: tensor for part in read_parts(folder / INDEX) for key, tensor in read_tensors(part).items()
-        }
+        return {key: tensor for part in read_parts(folder / INDEX) for key, tensor in read_tensors(part).items()}
     if (folder / OLD_WEIGHTS).is_file():
         return read_old_tensors(folder / OLD_WEIGHTS)
     raise ValueError(f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with weights")
@@ -101,9 +97,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise ValueError(
-            f"{path}: not a whole safetensors file ({error}); write or download it again"
-        ) from error
+        raise ValueError(f"{path}: not a whole safetensors file ({error}); write or download it again") from error
 
 
 def read_old_tensors(path: Path) -> dict[str, Tensor]:
@@ -112,9 +106,7 @@ def read_old_tensors(path: Path) -> dict[str, Tensor]:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"{path}: more than tensors, or no file of torch.save, is not read ({reason})"
-        ) from error
+        raise ValueError(f"{path}: more than tensors, or no file of torch.save, is not read ({reason})") from error
     except (EOFError, RuntimeError, OSError, ValueError) as error:
         raise ValueError(f"{path}: not a whole file of torch.save ({error}); download it again") from error
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):

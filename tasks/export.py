@@ -23,10 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("output", type=Path, help="new or empty folder")
     parser.add_argument("--task", default="", help="of a work directory, take the newest one of this task")
     parser.add_argument(
-        "--entity-vocab",
-        type=Path,
-        metavar="FILE",
-        help="entity_vocab.json, if the model takes Wikipedia's entities",
+        "--entity-vocab", type=Path, metavar="FILE", help="entity_vocab.json, if the model takes Wikipedia's entities"
     )
     options = parser.parse_args(arguments)
     run(partial(write, options))

@@ -163,9 +163,7 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
 
     def collate(self, features: Sequence[MarkedFeature], *, entities: bool) -> MarkedBatch:
         ids, mentions = np.array(self.ENTITIES), len(self.ENTITIES)
-        inputs = inputs_of(
-            ((each.word_ids, ids, np.add(each.ends, (0, 1))) for each in features), entities=entities
-        )
+        inputs = inputs_of(((each.word_ids, ids, np.add(each.ends, (0, 1))) for each in features), entities=entities)
         if entities:
             places = inputs.shape.words + torch.arange(len(features) * mentions).view(-1, mentions)
         else:

@@ -76,10 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"number of words and entities computed at once; 0: {BATCH_SIZE} inputs (default: %(default)s)",
     )
     parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default="float32",
-        help="number format of matrix products (default: float32)",
+        "--precision", choices=PRECISIONS, default="float32", help="number format of matrix products (default: float32)"
     )
     return parser
 
@@ -96,9 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def answer(options: argparse.Namespace) -> Errors:
     """Answers what is given, and counts the reasons of errors. Raises: ValueError for what the model cannot do."""
     if sys.stdout is None or (sys.stdin is None and not options.text):
-        raise ValueError(
-            "stdin or stdout is closed; questions come by the one, and answers go to the other: open both"
-        )
+        raise ValueError("stdin or stdout is closed; questions come by the one, and answers go to the other: open both")
     options.folder = fine_tuned_folder(options.folder, options.task)
     annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
     predictor = load(options.folder, device=options.device, annotate=annotate)

@@ -38,9 +38,7 @@ OPTIONS = {
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line, with a subcommand for each task."""
-    whole = argparse.ArgumentParser(
-        prog="python -m tasks.score", description="Score predictions without a model."
-    )
+    whole = argparse.ArgumentParser(prog="python -m tasks.score", description="Score predictions without a model.")
     commands = whole.add_subparsers(dest="task", required=True)
     for task in SCORES:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")

@@ -20,13 +20,7 @@ from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTempl
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
-from workflows.stages.tables import (
-    BuildContexts,
-    BuildEntityVocab,
-    BuildMentionTable,
-    ResolveLinks,
-    ResolveRedirects,
-)
+from workflows.stages.tables import BuildContexts, BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
 
 if commandline.is_luigi_command():
     commandline.prepare(commandline.luigis_arguments())

@@ -62,9 +62,7 @@ def almost_empty(source: Path, folder: Path) -> Dump:
     return Dump(EMPTY, path, len(xml), 2)
 
 
-def repeated(
-    source: Path, folder: Path, copies: int, *, linked: bool = False, multistream: bool = False
-) -> Dump:
+def repeated(source: Path, folder: Path, copies: int, *, linked: bool = False, multistream: bool = False) -> Dump:
     """Make a dump with every page of the source `copies` times.
 
     Copy n of a page has the title `<title> (copy n)`. With `linked` its links' targets have that ending, too, and its

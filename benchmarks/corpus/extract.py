@@ -37,12 +37,7 @@ what the same command takes on the dump `{EMPTY}`. Medians over the runs of one 
 def words_of(program: str, dump: Dump, folder: str, peers: Path | None) -> list[str]:
     """Return the command of a program for a dump and a folder to write to."""
     if count := OURS.get(program):
-        given = {
-            "dump": str(dump.path),
-            "folder": folder,
-            "block_bytes": block_bytes(dump),
-            "processes": count,
-        }
+        given = {"dump": str(dump.path), "folder": folder, "block_bytes": block_bytes(dump), "processes": count}
         return command("corpus.extract_workloads", "extract_pages", given)
     options = ["build-dump-db", "--pool-size", str(WIKIPEDIA2VEC[program])]
     return [f"{peers.parent if peers else ''}/wikipedia2vec", *options, str(dump.path), f"{folder}/dump.db"]

@@ -120,9 +120,7 @@ def read_page(source: Path) -> Page:
 def gaps(wanted: list[str], found: list[str]) -> Iterator[tuple[int, int, Counter[str]]]:
     """Yield (start, end, the words lost) of each stretch of wanted words that is otherwise among those found."""
     for kind, start, end, first, last in SequenceMatcher(None, wanted, found).get_opcodes():
-        if kind in ("delete", "replace") and (
-            lost := Counter(wanted[start:end]) - Counter(found[first:last])
-        ):
+        if kind in ("delete", "replace") and (lost := Counter(wanted[start:end]) - Counter(found[first:last])):
             yield start, end, lost
 
 
@@ -187,9 +185,7 @@ def measure(pages: list[Page], extractor: Callable[[Page], str]) -> tuple[Record
     row |= {"lost %": divide(100 * counts["lost"], counts["words"]), "foreign": counts["foreign"]}
     row["foreign %"] = divide(100 * counts["foreign"], counts["written"])
     common = lost_by.most_common(TEMPLATES_SHOWN)
-    rows: list[Record] = [
-        {"what": "lost by template", "name": name, "words": count} for name, count in common
-    ]
+    rows: list[Record] = [{"what": "lost by template", "name": name, "words": count} for name, count in common]
     common = foreign_by.most_common(TEMPLATES_SHOWN)
     return row, rows + [{"what": "foreign word", "name": name, "words": count} for name, count in common]
 

@@ -76,9 +76,7 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *of_spark: str, proce
 
 def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: float) -> dict[str, Record]:
     """Return the figures of each stage, in the order of the stages; `whole`: the seconds of all."""
-    folders = {
-        name: next(workdir.glob(f"{stage.folder}-*/manifest.json")).parent for name, stage in STAGES.items()
-    }
+    folders = {name: next(workdir.glob(f"{stage.folder}-*/manifest.json")).parent for name, stage in STAGES.items()}
     manifests = {stage: json.loads((path / "manifest.json").read_bytes()) for stage, path in folders.items()}
     records = {}
     for stage, folder in folders.items():

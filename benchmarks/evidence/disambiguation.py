@@ -99,9 +99,7 @@ def model_scores(
             candidates = [mentions[number].candidates for number in rows]
             assert labels[[*rows.values()]].tolist() == [mentions[number].label for number in rows]
             sizes = torch.tensor([len(each) for each in candidates])
-            entities = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *candidates])).to(
-                states.device
-            )
+            entities = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *candidates])).to(states.device)
             logits = logits_of_vectors(
                 head,
                 states[[*rows.values()]],

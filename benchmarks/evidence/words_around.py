@@ -34,8 +34,7 @@ class WordsAround:
         """Return the cosines of the words of each mention's candidates with those around it: (mentions, words)."""
         vectors = self.weigh.transform(around)
         return [
-            np.asarray((self.entities[each] @ vectors[row].T).todense()).ravel()
-            for row, each in enumerate(candidates)
+            np.asarray((self.entities[each] @ vectors[row].T).todense()).ravel() for row, each in enumerate(candidates)
         ]
 
 

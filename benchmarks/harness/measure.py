@@ -121,9 +121,7 @@ def _watch(process: Any, result: Measurement, end: float, share: float, sample: 
                 result.wall_seconds, end = now - begin, now + _GRACE_SECONDS
             continue
         if now > end:
-            result.failure = (
-                result.failure if result.wall_seconds else f"not finished after {end - begin:.0f} s"
-            )
+            result.failure = result.failure if result.wall_seconds else f"not finished after {end - begin:.0f} s"
             _kill_descendants()
         elif now > look and not result.wall_seconds:
             result.moments.append(sample())

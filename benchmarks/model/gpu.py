@@ -92,9 +92,7 @@ class Found:
     rows: dict[str, list[Record]] = field(default_factory=lambda: {name: [] for name in MODULES})
 
 
-def measure(
-    options: argparse.Namespace, plan: Plan, folder: Path, found: Found, keep: Callable[[], None]
-) -> None:
+def measure(options: argparse.Namespace, plan: Plan, folder: Path, found: Found, keep: Callable[[], None]) -> None:
     """Measure into `found`, and call `keep` after each measurement; made sequences lie in `folder`.
 
     A workload that would begin after the minutes are over is left out, and says so.

@@ -10,16 +10,7 @@ from torch import Tensor
 
 from benchmarks.harness.workloads import Record, serve
 from benchmarks.model import pretrain_workloads
-from benchmarks.model.workloads import (
-    AWARE,
-    OURS,
-    Sample,
-    make_theirs,
-    our_step,
-    peak,
-    reset_peak,
-    their_step,
-)
+from benchmarks.model.workloads import AWARE, OURS, Sample, make_theirs, our_step, peak, reset_peak, their_step
 from model.data.shards import Corpus
 from model.luke.config import LukeConfig, preset
 from model.luke.heads import LukeForPretraining

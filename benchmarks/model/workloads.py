@@ -167,9 +167,7 @@ def speed(
     return {"rows": rows, "kernels": kernels}
 
 
-def memory(
-    *, size: str, sequences: str, batch_size: int, threads: int, name: str, dropout: float
-) -> dict[str, float]:
+def memory(*, size: str, sequences: str, batch_size: int, threads: int, name: str, dropout: float) -> dict[str, float]:
     """Measure 10^6 bytes of a process that has this variant alone: when the model is there, and at most in a step."""
     torch.set_num_threads(threads)
     config = make_config(size, name, dropout)

@@ -89,9 +89,7 @@ def question(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
         starts.append(len(text))
         text += word
         ends.append(len(text))
-    return text, [
-        (starts[start], ends[end - 1]) for start, end in enumerate_spans(len(starts), ner.MAX_SPAN_LENGTH)
-    ]
+    return text, [(starts[start], ends[end - 1]) for start, end in enumerate_spans(len(starts), ner.MAX_SPAN_LENGTH)]
 
 
 def ask_theirs(models: Models, sentences: Sequence[Sentence], size: int) -> Iterator[tuple[Any, Any]]:

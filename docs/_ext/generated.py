@@ -103,10 +103,7 @@ def type_name(kind: Any) -> str:
 
 def column_table(columns: Any) -> str:
     """The columns of a table of pipeline/schemas.toml."""
-    rows = [
-        [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])]
-        for each in columns.schema
-    ]
+    rows = [[code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])] for each in columns.schema]
     return table(["column", "type", "meaning"], rows)
 
 
@@ -125,9 +122,7 @@ def stage_page(name: str, stage: Any) -> str:
     facts.append(f"Needs: {links}." if before else "Needs no other stage.")
     if need := getattr(stage, "NEED", None):
         aside = f", and Spark sets {need.scratch:g} aside" if need.scratch else ""
-        facts.append(
-            f"[Disk](../../tutorials/your-wiki.md#disk): {need.written:g} bytes for a byte of input{aside}."
-        )
+        facts.append(f"[Disk](../../tutorials/your-wiki.md#disk): {need.written:g} bytes for a byte of input{aside}.")
     parts += ["\n\n".join(facts), "", "```sh", f"luke run {name} --help", "```", ""]
     if files := MEANINGS["files"].get(name):
         parts += ["## Files", "", table(["file", "content"], [[code(k), cell(v)] for k, v in files.items()])]
@@ -138,10 +133,7 @@ def stage_page(name: str, stage: Any) -> str:
     if reasons := MEANINGS["drops"].get(name):
         parts += ["## Drop reasons", "", drop_table(reasons)]
     parts += ["## Values", "", MEANINGS["stages"]["values"], ""]
-    parts += [
-        ", ".join(f"[`[{each}]`](../run.md#{each})" for each in TABLES if each in stage.TABLES) + ".",
-        "",
-    ]
+    parts += [", ".join(f"[`[{each}]`](../run.md#{each})" for each in TABLES if each in stage.TABLES) + ".", ""]
     if rows := parameter_rows(stage):
         parts += [table(["flag of its own", "default", "meaning"], rows)]
     return "\n".join(parts)
@@ -160,10 +152,7 @@ def parser_of(module: str) -> argparse.ArgumentParser:
     def caught(self: argparse.ArgumentParser, *_: Any, **__: Any) -> Any:
         raise _Parser(self)
 
-    with (
-        mock.patch.object(argparse.ArgumentParser, "parse_args", caught),
-        mock.patch.object(sys, "argv", [module]),
-    ):
+    with mock.patch.object(argparse.ArgumentParser, "parse_args", caught), mock.patch.object(sys, "argv", [module]):
         loaded = sys.modules.pop(module, None)  # runpy warns of what it runs a second time
         try:
             runpy.run_module(module, run_name="__main__", alter_sys=True)

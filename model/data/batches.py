@@ -6,9 +6,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def cut_by_tokens(
-    items: Iterable[Item], tokens: Callable[[Item], int], budget: int
-) -> Iterator[Sequence[Item]]:
+def cut_by_tokens(items: Iterable[Item], tokens: Callable[[Item], int], budget: int) -> Iterator[Sequence[Item]]:
     """Consecutive parts of at most `budget` tokens; an item above it is alone."""
     part: list[Item] = []
     size = 0

@@ -52,9 +52,7 @@ class HeldOut:
     def make_masker(self, *, masks_words: bool = True) -> Masker:
         """Masks that are the same at every evaluation."""
         share = MASKED_SHARE if masks_words else 0.0
-        return Masker(
-            self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED, word_share=share
-        )
+        return Masker(self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED, word_share=share)
 
     def shuffled(self) -> list[int]:
         """Return all sequences, in an order that is always the same."""

@@ -51,9 +51,7 @@ class Masker:
         generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
         words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
         ids = sequence.entity_ids.astype(np.int64)
-        entities, entity_labels = mask_entities(
-            ids, generator, self.entity_share, masks_unknown=self.masks_unknown
-        )
+        entities, entity_labels = mask_entities(ids, generator, self.entity_share, masks_unknown=self.masks_unknown)
         ignored = [IGNORED]
         return MaskedSequence(
             word_ids=np.concatenate([[self.facts.cls_id], words, [self.facts.sep_id]]),

@@ -60,12 +60,8 @@ def model_card(
         "entities in the vocabulary": f"{config.entity_vocab_size:,}{', the special ones alone' * lite}",
         "longest input in words": f"{config.max_words:,}",
     }
-    made = {
-        name: training[name] for name in ("preset", "base_model", "profile", "seed") if name in training
-    } | corpus
-    counts = [
-        (name, *(f"{figures[part][name]:,}" for part in PARTS)) for name in COUNTS if "sequences" in figures
-    ]
+    made = {name: training[name] for name in ("preset", "base_model", "profile", "seed") if name in training} | corpus
+    counts = [(name, *(f"{figures[part][name]:,}" for part in PARTS)) for name in COUNTS if "sequences" in figures]
     scores = {name: each for name, each in figures.get("evaluation", {}).items() if "_seen_" not in name}
     differs = ", ".join(f"{name} {plain(value)}" for name, value in changes.items())
     head = {
@@ -128,9 +124,7 @@ LUKE ({TEXTS["paper"]}), loaded with transformers' {name}. Labels: {escape(", ".
 def metadata(values: Mapping[str, Any]) -> str:
     """The head of a card as the hub reads it, without what is not known: YAML, of which JSON is a part."""
     known = {"library_name": "transformers", "tags": ["luke"], **values}
-    return "\n".join(
-        ["---", *(f"{name}: {json.dumps(value)}" for name, value in known.items() if value), "---", ""]
-    )
+    return "\n".join(["---", *(f"{name}: {json.dumps(value)}" for name, value in known.items() if value), "---", ""])
 
 
 def read_training(folder: Path) -> dict[str, Any]:
@@ -150,8 +144,7 @@ def plain(value: Any) -> str:
 def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A Markdown table, every cell escaped; nothing without rows."""
     lines = [
-        [escape(str(first).replace("_", " ")), *(escape(plain(each)) for each in others)]
-        for first, *others in rows
+        [escape(str(first).replace("_", " ")), *(escape(plain(each)) for each in others)] for first, *others in rows
     ]
     whole = [names := [*header], ["---"] * len(names), *lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in whole) if lines else ""

@@ -78,9 +78,7 @@ def read_comparable(folder: Path, values: Mapping[str, Any]) -> tuple[LukeConfig
         return *read_model(str(folder), with_heads=False), f"the prediction heads ({error})"
 
 
-def our_outputs(
-    config: LukeConfig, weights: Mapping[str, Tensor], batch: FlatBatch, source: str
-) -> dict[str, Tensor]:
+def our_outputs(config: LukeConfig, weights: Mapping[str, Tensor], batch: FlatBatch, source: str) -> dict[str, Tensor]:
     """The outputs of this project's model by name."""
     module = LukeForPretraining(config).eval()
     load_encoder(module.luke, weights, source=source, entities_required=has_entities(weights))

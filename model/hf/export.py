@@ -129,9 +129,7 @@ def exported_tensors(
     return state | {copy: state[original].clone() for copy, original in heads.items()}
 
 
-def exported_config(
-    config: LukeConfig, state: Mapping[str, Tensor], *, words: int, entities: int
-) -> LukeConfig:
+def exported_config(config: LukeConfig, state: Mapping[str, Tensor], *, words: int, entities: int) -> LukeConfig:
     """The sizes of what is written: positions are counted as RoBERTa does, whatever the words."""
     return replace(
         config,

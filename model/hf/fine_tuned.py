@@ -35,12 +35,8 @@ class Architecture:
 
 ARCHITECTURES = {
     "LukeForEntityClassification": Architecture("classifier", 1, bias=True, task="entity_classification"),
-    "LukeForEntityPairClassification": Architecture(
-        "classifier", 2, bias=False, task="entity_pair_classification"
-    ),
-    "LukeForEntitySpanClassification": Architecture(
-        "classifier", 3, bias=True, task="entity_span_classification"
-    ),
+    "LukeForEntityPairClassification": Architecture("classifier", 2, bias=False, task="entity_pair_classification"),
+    "LukeForEntitySpanClassification": Architecture("classifier", 3, bias=True, task="entity_span_classification"),
     "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True),
 }
 
@@ -85,9 +81,7 @@ def load_fine_tuned(path: str) -> FineTuned:
     if name not in ARCHITECTURES:
         hint = "; a pretrained model has to be fine-tuned first" * name.endswith(("ForMaskedLM", "Model"))
         raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}{hint}")
-    config = keys.config_from_transformers(
-        values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
-    )
+    config = keys.config_from_transformers(values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1)
     weights = read_weights(folder)
     luke = LukeModel(config)
     encoder = keys.from_transformers(weights, path, with_heads=False)

@@ -75,9 +75,7 @@ def _find_in_cache(asked: str, repository: str, wanted: str | None) -> HubModel 
             if wanted in (None, revision.commit_hash, *revision.refs)
         ]
         if last := max(fetched, key=lambda revision: revision.last_modified, default=None):
-            files = frozenset(
-                file.file_path.relative_to(last.snapshot_path).as_posix() for file in last.files
-            )
+            files = frozenset(file.file_path.relative_to(last.snapshot_path).as_posix() for file in last.files)
             place = "in the cache of Hugging Face, which itself does not answer"
             return HubModel(asked, repository, last.commit_hash, files, place)
     return None

@@ -19,9 +19,7 @@ ENCODER_KEYS, HEAD_KEYS, BERT_HEAD_KEYS = (TABLES[name] for name in ("encoder", 
 FINE_TUNED_PREFIXES = ("classifier.", "qa_outputs.")
 HEAD_PREFIXES = ("lm_head.", "entity_predictions.", "cls.", *FINE_TUNED_PREFIXES)
 OURS_TO_THEIRS = {**{f"luke.{ours}": f"luke.{theirs}" for ours, theirs in ENCODER_KEYS.items()}, **HEAD_KEYS}
-THEIRS_TO_OURS = {
-    theirs: ours for table in (OURS_TO_THEIRS, BERT_HEAD_KEYS) for ours, theirs in table.items()
-}
+THEIRS_TO_OURS = {theirs: ours for table in (OURS_TO_THEIRS, BERT_HEAD_KEYS) for ours, theirs in table.items()}
 COPIES = TABLES["copies"]
 ALL_COPIES = {**COPIES, **TABLES["bert_copies"]}
 # The pooler serves sentence classification only, as does the next-sentence head of BERT, and position ids are

@@ -62,9 +62,7 @@ def has_entities(weights: Mapping[str, Tensor]) -> bool:
     return any(key.startswith("luke.entity_embeddings.") for key in weights)
 
 
-def load_encoder(
-    module: LukeModel, weights: Mapping[str, Tensor], *, source: str, entities_required: bool
-) -> None:
+def load_encoder(module: LukeModel, weights: Mapping[str, Tensor], *, source: str, entities_required: bool) -> None:
     """Load an encoder's weights (our names), of a whole model's; only queries and the entity side may be absent."""
     weights, wanted = keys.below(weights, "luke."), set(module.state_dict())
     queries = {key for key in wanted | set(weights) if is_entity_aware_query(key)}
@@ -98,18 +96,14 @@ def is_entity_aware_query(key: str) -> bool:
     return any(f".{name}." in key for name in ENTITY_AWARE_QUERIES)
 
 
-def load_strictly(
-    module: nn.Module, weights: Mapping[str, Tensor], *, source: str, optional: set[str]
-) -> None:
+def load_strictly(module: nn.Module, weights: Mapping[str, Tensor], *, source: str, optional: set[str]) -> None:
     """Load weights; keys missing (unless optional), unexpected or of another shape are ValueErrors."""
     state = module.state_dict()
     check_fit(state, weights, source=source, optional=optional)
     module.load_state_dict({**state, **weights})
 
 
-def check_fit(
-    state: Mapping[str, Tensor], weights: Mapping[str, Tensor], *, source: str, optional: set[str]
-) -> None:
+def check_fit(state: Mapping[str, Tensor], weights: Mapping[str, Tensor], *, source: str, optional: set[str]) -> None:
     """Raise a ValueError unless the weights have the keys (but for optional ones) and shapes of `state`."""
     missing = sorted(set(state) - set(weights) - optional)
     unexpected = sorted(set(weights) - set(state))

@@ -15,12 +15,7 @@ LANE = 1 << 16
 
 
 def attend(
-    for_words: Tensor,
-    for_entities: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
-    word_count: int,
-    dropout: float,
+    for_words: Tensor, for_entities: Tensor | None, keys: Tensor, values: Tensor, word_count: int, dropout: float
 ) -> Tensor:
     """softmax(Q K^T / sqrt(L)) V on (batch, heads, tokens, L), its weights dropped with that probability.
 

@@ -81,9 +81,7 @@ class Flash:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of query, key and value; `whole` are attended values and log-sum-exp over all keys."""
         with _as_deterministic_as_asked():
-            return torch.ops.aten._flash_attention_backward(
-                gradient, *tokens, *whole, *place, dropout, False, *drawn
-            )
+            return torch.ops.aten._flash_attention_backward(gradient, *tokens, *whole, *place, dropout, False, *drawn)
 
 
 @contextmanager
@@ -123,11 +121,7 @@ class ByCases(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        context: Any,
-        kernel: Flash,
-        dropout: float,
-        places: tuple[tuple[Tensor, int], ...],
-        *projected: Tensor,
+        context: Any, kernel: Flash, dropout: float, places: tuple[tuple[Tensor, int], ...], *projected: Tensor
     ) -> Tensor:
         kinds = _rows(projected, places)
         sizes = [len(each) for each in projected]
@@ -220,12 +214,7 @@ def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
 
 
 def attend_jagged(
-    for_words: Tensor,
-    for_entities: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
-    layout: Packed,
-    dropout: float,
+    for_words: Tensor, for_entities: Tensor | None, keys: Tensor, values: Tensor, layout: Packed, dropout: float
 ) -> Tensor:
     """All sequences in one call of torch's attention, (tokens, heads, size), sequence after sequence."""
     size = keys.shape[-1]

@@ -20,9 +20,7 @@ class WordEmbeddings(nn.Module):
         self.first_position = config.first_position
         self.token = Table(config.vocab_size, config.hidden_size, padding_idx=padding)
         of_positions = padding if config.word_encoder == "roberta" else None
-        self.position = nn.Embedding(
-            config.max_position_embeddings, config.hidden_size, padding_idx=of_positions
-        )
+        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size, padding_idx=of_positions)
         self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)

@@ -115,16 +115,11 @@ class LukeForPretraining(nn.Module):
         counts = [batch.shape.masked_words, batch.shape.masked_entities]
         rows = torch.cat([batch.masked_words, batch.masked_entities])
         words, entities = self.luke(batch, rows).split(counts)
-        found = {
-            WORD_LOSS: (words, batch.word_labels.long()),
-            ENTITY_LOSS: (entities, batch.entity_labels.long()),
-        }
+        found = {WORD_LOSS: (words, batch.word_labels.long()), ENTITY_LOSS: (entities, batch.entity_labels.long())}
         return {name: pair for name, pair in found.items() if len(pair[1])}
 
 
-def logits_of_vectors(
-    head: Head, states: Tensor, vectors: Tensor, biases: Tensor, of_state: Tensor
-) -> Tensor:
+def logits_of_vectors(head: Head, states: Tensor, vectors: Tensor, biases: Tensor, of_state: Tensor) -> Tensor:
     """The logits (candidates) of vectors (candidates, width) and biases (candidates), each at its state, `of_state`."""
     with torch.autocast(states.device.type, enabled=False):
         hidden = head.transform(states.to(vectors.dtype))

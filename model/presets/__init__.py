@@ -28,6 +28,4 @@ def _read(name: str) -> Tables:
     return over(_read(tables.pop("preset")), tables) if "preset" in tables else tables
 
 
-PRESET_TABLES: Mapping[str, Tables] = {
-    name: _read(name) for name in ("tiny", "demo", "small", "base", "large")
-}
+PRESET_TABLES: Mapping[str, Tables] = {name: _read(name) for name in ("tiny", "demo", "small", "base", "large")}

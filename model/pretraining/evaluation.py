@@ -170,12 +170,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def score_batch(
-    module: LukeForPretraining,
-    masked: list[MaskedSequence],
-    facts: SequenceFacts,
-    kind: str,
-    *,
-    entities: bool,
+    module: LukeForPretraining, masked: list[MaskedSequence], facts: SequenceFacts, kind: str, *, entities: bool
 ) -> Scores:
     """Scores of the masked words of a batch, or of its masked entities."""
     device = next(module.parameters()).device
@@ -188,9 +183,7 @@ def score_batch(
     return score(head, *masked_states[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
 
 
-def sample_predictions(
-    module: LukeForPretraining, held_out: HeldOut, count: int = 20
-) -> list[dict[str, Any]]:
+def sample_predictions(module: LukeForPretraining, held_out: HeldOut, count: int = 20) -> list[dict[str, Any]]:
     """Predictions for `count` held-out mentions of known entities, each of another sequence, always the same.
 
     A mention is as `evaluate` masks it. Its record has `word_ids` around it, where it begins (`start`) and ends (`end`)

@@ -68,9 +68,7 @@ class Loader:
         self, corpus: Corpus, recipe: Recipe, *, profile: str, seed: int, entities: bool, ranks: Ranks = ALONE
     ) -> None:
         if recipe.batch_size < ranks.count:
-            raise ValueError(
-                f"a batch of {recipe.batch_size} sequences is too small for {ranks.count} processes"
-            )
+            raise ValueError(f"a batch of {recipe.batch_size} sequences is too small for {ranks.count} processes")
         self.corpus = corpus
         self.recipe = recipe
         self.chosen = choose_sequences(corpus, recipe.min_entities)
@@ -117,9 +115,7 @@ class Loader:
         """The micro-batches of a step in one tensor."""
         return Step.of(self(step))
 
-    def stream(
-        self, first: int, end: int, workers: int, *, pinned: bool = False
-    ) -> Iterator[list[MicroBatch]]:
+    def stream(self, first: int, end: int, workers: int, *, pinned: bool = False) -> Iterator[list[MicroBatch]]:
         """The steps from `first` up to, not including, `end`, prepared ahead by so many processes (0: by this one).
 
         With `pinned` they lie in memory that a GPU reads by itself.

@@ -165,8 +165,7 @@ class PhaseTraining:
         if self.loader.averages_parts:
             count = int(self.ranks.sum({"parts": len(parts)})["parts"])
             return [
-                replace(part, totals={name: count * total for name, total in part.totals.items()})
-                for part in parts
+                replace(part, totals={name: count * total for name, total in part.totals.items()}) for part in parts
             ]
         totals = {name: int(total) for name, total in self.ranks.sum(parts[0].totals).items()}
         return [replace(part, totals=totals) for part in parts]
@@ -228,9 +227,7 @@ class PhaseTraining:
         recipe, is_paper = self.loader.recipe, self.checkpoints.run["profile"] == "paper"
         is_roberta = self.module.config.word_encoder == "roberta"
         return make_optimizer(
-            parameter_groups(
-                self.module, recipe.weight_decay, DECAYED_IN_PAPER if is_paper and is_roberta else ()
-            ),
+            parameter_groups(self.module, recipe.weight_decay, DECAYED_IN_PAPER if is_paper and is_roberta else ()),
             betas=recipe.betas,
             learning_rate=phase.learning_rate,
             epsilon=recipe.epsilon,

@@ -118,9 +118,7 @@ class Recipe:
             of_layer = _KEPT_BYTES[precision]
             kept = of_layer + 4 * layers if self.gradient_checkpointing else of_layer * layers
             fitting = int(_MEMORY_SHARE * gpu_bytes / (kept * config.hidden_size))
-            changes["tokens_per_batch"] = max(
-                _ROUND_TOKENS, min(GPU_TOKENS, fitting // _ROUND_TOKENS * _ROUND_TOKENS)
-            )
+            changes["tokens_per_batch"] = max(_ROUND_TOKENS, min(GPU_TOKENS, fitting // _ROUND_TOKENS * _ROUND_TOKENS))
         return replace(self, **changes)
 
     def computing(self) -> dict[str, Any]:
@@ -157,9 +155,7 @@ class Recipe:
 
 COLUMNS = ("steps", "learning_rate", "warmup_steps")
 RECIPE_NAMES = tuple(field.name for field in fields(Recipe))
-TYPES: Mapping[str, Any] = {
-    field.name: field.type for each in (LukeConfig, Phase, Recipe) for field in fields(each)
-}
+TYPES: Mapping[str, Any] = {field.name: field.type for each in (LukeConfig, Phase, Recipe) for field in fields(each)}
 DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Fields of LukeConfig that a recipe may name.
 SIZES = (

@@ -79,9 +79,7 @@ def pretrain(
                 remove_leftover(output / CHECKPOINTS)
             return last_figures(output)
         log_differences(configuration)
-        loader = Loader(
-            corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
-        )
+        loader = Loader(corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks)
         if loader.left_out and ranks.is_first:
             message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)

@@ -184,9 +184,7 @@ def write(
         remedy = "those before it are whole: make room, and the same call goes on from the last one"
         if not folder.is_dir():
             remedy = "somebody has removed its folder: the same call begins anew"
-        raise OSError(
-            f"{folder}: the checkpoint after step {step} cannot be written ({error}); {remedy}"
-        ) from error
+        raise OSError(f"{folder}: the checkpoint after step {step} cannot be written ({error}); {remedy}") from error
     prune(folder, target)
 
 

@@ -26,9 +26,7 @@ def resolve_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise ValueError(f"device {name!r} is unknown; use auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
-            f"device {name!r} is not there ({torch.cuda.device_count()} GPUs found); use cpu or auto"
-        )
+        raise ValueError(f"device {name!r} is not there ({torch.cuda.device_count()} GPUs found); use cpu or auto")
     return device
 
 

@@ -189,9 +189,7 @@ def append_line(path: Path, line: Line) -> None:
 
 def read_lines(path: Path) -> list[Line]:
     """The lines of a file of JSON lines; none where there is no file."""
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    )
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
 def last_figures(folder: Path) -> dict[str, float]:

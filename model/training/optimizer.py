@@ -56,12 +56,7 @@ class UncorrectedAdamW(torch.optim.Optimizer):
     """
 
     def __init__(
-        self,
-        groups: Groups,
-        learning_rate: float,
-        betas: tuple[float, float],
-        epsilon: float,
-        decays_old: bool = False,
+        self, groups: Groups, learning_rate: float, betas: tuple[float, float], epsilon: float, decays_old: bool = False
     ) -> None:
         super().__init__(groups, {"lr": learning_rate, "betas": betas, "eps": epsilon, "weight_decay": 0.0})
         self.decays_old = decays_old

@@ -40,9 +40,7 @@ class Ranks:
         """The sum over all processes of each named value; every process gives the same names."""
         if self.count == 1:
             return dict(values)
-        added = torch.tensor(
-            [values[name] for name in sorted(values)], dtype=torch.float64, device=self.device
-        )
+        added = torch.tensor([values[name] for name in sorted(values)], dtype=torch.float64, device=self.device)
         messages.all_reduce(added)
         return dict(zip(sorted(values), added.tolist(), strict=True))
 

@@ -140,7 +140,5 @@ def _behind_streams(data: bytes, end: int) -> int:
 def _failure(data: bytes, base: int, begin: int) -> Exception:
     where = f"byte {base + begin // 8}"
     if next(_end_marks(data, begin // 8, begin, len(data) * 8), None) is None:
-        return EOFError(
-            f"inside the block that begins at {where}, with {len(data) - begin // 8} bytes of it there"
-        )
+        return EOFError(f"inside the block that begins at {where}, with {len(data) - begin // 8} bytes of it there")
     return CorruptBzip2(f"at {where}")

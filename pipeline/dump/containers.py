@@ -20,9 +20,7 @@ logger = logging.getLogger("pipeline")
 _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
 # What may come before the root element.
-PROLOG = re.compile(
-    rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[[^\]]*\]\s*)?>)*", re.DOTALL
-)
+PROLOG = re.compile(rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[[^\]]*\]\s*)?>)*", re.DOTALL)
 _PACKED = 0.29  # of XML, in bzip2
 
 
@@ -47,14 +45,10 @@ def detect_format(path: str) -> str:
         return "gz"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.lower().startswith((b"<!doctype html", b"<html")):
-        raise ValueError(
-            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
-        )
+        raise ValueError(f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)")
     if text.startswith((b"<mediawiki", b"<?xml", b"<!--")):
         return "xml"
-    raise ValueError(
-        f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
-    )
+    raise ValueError(f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz")
 
 
 def packed_size(path: str) -> float:
@@ -123,9 +117,7 @@ def _read_gzip(path: str) -> Iterator[bytes]:
             try:
                 yield decoder.decompress(compressed, _CHUNK)
             except zlib.error as error:
-                raise ValueError(
-                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
-                ) from None
+                raise ValueError(f"{path}: damaged before byte {stream.tell()} ({error}); download it again") from None
             rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
         if not decoder.eof:
             raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")

@@ -66,9 +66,7 @@ def local_sources(dump: str) -> list[Source]:
     names = Counter(os.path.basename(path) for path in paths)
     for name, count in names.items():
         if count > 1:
-            raise ValueError(
-                f"--dump {dump}: {count} files are named {name}; the parts of a dump have different names"
-            )
+            raise ValueError(f"--dump {dump}: {count} files are named {name}; the parts of a dump have different names")
         if not name.isprintable() or name != name.encode("utf-8", "replace").decode():
             raise ValueError(f"--dump {dump}: the file name {name!a} is not plain UTF-8 text; rename it")
     paths.sort(key=lambda path: natural_key(os.path.basename(path)))
@@ -94,9 +92,7 @@ def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
             continue
         if sources:
             return sources
-    raise ValueError(
-        f"--dump {dump}: {site} holds no finished dump of it (looked at {', '.join(dates) or 'none'})"
-    )
+    raise ValueError(f"--dump {dump}: {site} holds no finished dump of it (looked at {', '.join(dates) or 'none'})")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -144,8 +140,7 @@ def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS
         files: dict[str, Any] = next(done, {})
         names = sorted((name for name in files if "-index" not in name), key=natural_key)
         sources = [
-            Source(name, site + files[name]["url"], files[name].get("size"), files[name].get("sha1"))
-            for name in names
+            Source(name, site + files[name]["url"], files[name].get("size"), files[name].get("sha1")) for name in names
         ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{url}: not as Wikimedia writes it ({error!r}); give the files by --dump") from None
@@ -156,9 +151,7 @@ def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS
     return sources
 
 
-def download(
-    source: Source, path: str, progress: Callable[[int, int | None], None] = lambda done, total: None
-) -> None:
+def download(source: Source, path: str, progress: Callable[[int, int | None], None] = lambda done, total: None) -> None:
     """Download a file to `path`, going on where an earlier attempt stopped.
 
     It appears at `path` when it is complete, of the published size and checksum. `progress` gets bytes done and

@@ -39,10 +39,7 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
             if remote:
                 os.remove(source.location)  # so that the next run downloads it anew
             raise
-    parts = [
-        {"name": each.name, "bytes": each.size, "sha256": storage.file_sha256(each.location)}
-        for each in sources
-    ]
+    parts = [{"name": each.name, "bytes": each.size, "sha256": storage.file_sha256(each.location)} for each in sources]
     fetched = [f"parts/{source.name}" for source in sources] if remote else []
     return storage.Result(
         tuple(storage.describe(folder, path) for path in fetched),
@@ -66,9 +63,7 @@ def demo_dump() -> str:
         path = os.path.join(folder, _DEMO_FILE)
         if os.path.isfile(path):
             return path
-    raise ValueError(
-        "--dump demo: comes with gensim 4.4.0 (`pip install --no-deps gensim==4.4.0`); or pass a dump"
-    )
+    raise ValueError("--dump demo: comes with gensim 4.4.0 (`pip install --no-deps gensim==4.4.0`); or pass a dump")
 
 
 def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
@@ -121,6 +116,5 @@ def is_unchanged(sources: list[Source], folder: str) -> bool:
 def locate(sources: list[Source]) -> dict[str, Any]:
     """Return where each file lies, and when it was changed."""
     return {
-        source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns}
-        for source in sources
+        source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns} for source in sources
     }

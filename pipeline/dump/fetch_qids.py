@@ -73,9 +73,7 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
             if len(twice := rows[has_item[rows] | is_repeated(rows)]):
                 raise ValueError(f"{path}: two items of page {ids[twice[0]]}; wanted one; download it again")
             has_item[rows] = True
-            tables["qids"].extend(
-                zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True)
-            )
+            tables["qids"].extend(zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True))
             is_ambiguous[find(ambiguous, ids)[0]] = True
             named += len(ambiguous)
         if not named:
@@ -144,9 +142,7 @@ def check_share(found: int, pages: int, read: int, path: str, *, is_fetched: boo
     """
     if found >= _FEW * pages:
         return
-    problem = (
-        f"{path}: has items for {found:,} of the dump's {pages:,} pages, and for {read - found:,} others"
-    )
+    problem = f"{path}: has items for {found:,} of the dump's {pages:,} pages, and for {read - found:,} others"
     if not found and not is_fetched:
         raise ValueError(f"corpus.page_props {problem}; is it another wiki's? Leave it out to go on without")
     logger.warning("corpus.page_props %s; is it of the same wiki and date?", problem)

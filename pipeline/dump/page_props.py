@@ -44,9 +44,7 @@ _ESCAPE = {quote: _compiled(rf"\\(.)|{quote}{quote}") for quote in "'\""}
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
 _BETWEEN = _compiled(rf"\xef\xbb\xbf|\s++|{_COMMENT}|(?:--|#|DELIMITER\b)[^\n]*+(?:\n|\Z)")
 _DATABASE = _compiled(r"-- [^\n]*\bDatabase: (\S+)|USE\s+`?([^`;]+)")
-_INSERT = _compiled(
-    rf"(?:INSERT|REPLACE)\b(?>(?:\s|{_COMMENT}|\b(?:LOW_PRIORITY|DELAYED|IGNORE|INTO)\b)*){_NAME}"
-)
+_INSERT = _compiled(rf"(?:INSERT|REPLACE)\b(?>(?:\s|{_COMMENT}|\b(?:LOW_PRIORITY|DELAYED|IGNORE|INTO)\b)*){_NAME}")
 _ROWS = _compiled(rf"{_BLANKS}(\([^()]*+\))?{_BLANKS}VALUES?\b{_BLANKS}(?=\()")
 _CREATE = _compiled(rf"CREATE\s+TABLE\b(?>(?:\s|{_COMMENT}|\bIF\s+NOT\s+EXISTS\b)*){_NAME}")
 _STATEMENT = _compiled("(?=[A-Z(;])")
@@ -74,9 +72,7 @@ class PageProps:
         try:
             file = open(path, "rb")  # noqa: SIM115
         except OSError as error:
-            raise ValueError(
-                f"{path}: cannot be read ({error.strerror or error}); check corpus.page_props"
-            ) from None
+            raise ValueError(f"{path}: cannot be read ({error.strerror or error}); check corpus.page_props") from None
         self._files.enter_context(file)
         is_gzip = file.peek(2).startswith(b"\x1f\x8b")
         packed = gzip.GzipFile(fileobj=file)
@@ -210,13 +206,9 @@ class PageProps:
 def _row_pattern(columns: tuple[str, ...]) -> re.Pattern[bytes]:
     """The pattern of a row and of the sign behind it; further columns may follow."""
     last = max(columns.index(name) for name in _PATTERNS)
-    fields = (
-        f"(?P<{name}>{_PATTERNS[name]})" if name in _PATTERNS else _VALUE for name in columns[: last + 1]
-    )
+    fields = (f"(?P<{name}>{_PATTERNS[name]})" if name in _PATTERNS else _VALUE for name in columns[: last + 1])
     comma = r"\s*+,\s*+"
-    return _compiled(
-        rf"\s*+\(\s*+{comma.join(fields)}(?>(?:{comma}{_VALUE})*)\s*+\)\s*+(?P<end>[,;])", re.NOFLAG
-    )
+    return _compiled(rf"\s*+\(\s*+{comma.join(fields)}(?>(?:{comma}{_VALUE})*)\s*+\)\s*+(?P<end>[,;])", re.NOFLAG)
 
 
 def _read(literal: bytes) -> bytes:

@@ -62,9 +62,7 @@ def parse_page(
         return reject(data, "broken_xml")
 
 
-def _parse(
-    data: bytes, site: SiteInfo, counts: Counter[str], profile: str, wanted: int
-) -> Page | Rejected | None:
+def _parse(data: bytes, site: SiteInfo, counts: Counter[str], profile: str, wanted: int) -> Page | Rejected | None:
     # Of templates there is one page among many others, which need not be parsed.
     if wanted and (ns := _NAMESPACE.search(data)) and int(ns[1]) != wanted:
         counts["pages:other_namespace"] += 1

@@ -112,18 +112,14 @@ def user_options(options: Sequence[str]) -> list[str]:
     wrong = [option for option in options if not option.startswith("--")]
     names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
     if wrong or len(names) != 1:
-        raise ValueError(
-            f"machine.beam_options={' '.join(options)}: wanted '--runner=NAME --option=value ...'"
-        )
+        raise ValueError(f"machine.beam_options={' '.join(options)}: wanted '--runner=NAME --option=value ...'")
     name, rest = names[0], [option for option in options if not option.startswith("--runner=")]
     if name.lower() in ("dask", "daskrunner"):
         name = _DASK_RUNNER
     if name == _DASK_RUNNER:
         # Without an address Beam would start a cluster on this machine, in silence.
         if not any(option.startswith(_DASK_ADDRESSES) for option in rest):
-            raise ValueError(
-                f"machine.beam_options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
-            )
+            raise ValueError(f"machine.beam_options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT")
         if not any(option.startswith(_DASK_PARTITIONS) for option in rest):
             rest.append("--dask_partition_size=1")
     try:

@@ -12,14 +12,7 @@ from pipeline import schemas, storage
 from pipeline.lookup.entities import Aliases
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import (
-    SEEN,
-    STATISTICS,
-    describe_sequences,
-    shard,
-    write_title_words,
-    write_word_starts,
-)
+from pipeline.sequences.shards import SEEN, STATISTICS, describe_sequences, shard, write_title_words, write_word_starts
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
@@ -104,9 +97,7 @@ def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     return storage.describe(folder, STATISTICS)
 
 
-def check_drops(
-    made: storage.Result | storage.Manifest, pages: int, max_rejected: float, max_dropped: float
-) -> None:
+def check_drops(made: storage.Result | storage.Manifest, pages: int, max_rejected: float, max_dropped: float) -> None:
     """Raises: ValueError: more of these pages, or of their sentences, are dropped than may be."""
     failed = {reason: count for reason, count in made.drops.items() if reason.startswith("pages:")}
     check_pages(failed, pages, max_rejected)
@@ -140,9 +131,7 @@ class SequenceBuilder(BlockJob):
                     lost.append((page_id, fatal, "", ""))
                     continue
                 try:
-                    sequences, page_drops, page_facts = self._build(
-                        title if page_id > 0 else None, paragraphs
-                    )
+                    sequences, page_drops, page_facts = self._build(title if page_id > 0 else None, paragraphs)
                 except ValueError:  # a splitter of the user's that is wrong
                     raise
                 except Exception as error:  # whatever a page does to the splitter, it does to itself alone
@@ -150,9 +139,7 @@ class SequenceBuilder(BlockJob):
                     continue
                 drops.update(page_drops)
                 facts.update(page_facts)
-                shards[HELD_OUT if is_held_out(page_id, self.settings.held_out) else SEEN].extend(
-                    page_id, sequences
-                )
+                shards[HELD_OUT if is_held_out(page_id, self.settings.held_out) else SEEN].extend(page_id, sequences)
         counts = {part: shards[part].count for part in paths}
         files = [storage.describe(folder, path, counts[part]) for part, path in paths.items()]
         if lost:
@@ -184,8 +171,5 @@ def read_paragraphs(path: str) -> Iterator[tuple[tuple[int, str], list[Paragraph
     for page, group in groupby(rows, key=lambda row: (row["page_id"], row["title"])):
         yield (
             page,
-            [
-                Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"]))
-                for row in group
-            ],
+            [Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"])) for row in group],
         )

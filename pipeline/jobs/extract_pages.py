@@ -74,9 +74,7 @@ def build(
     return result
 
 
-def check_articles(
-    blocks: Sequence[Block], site: SiteInfo, dump: str, *, profile: str, allow_truncated: bool
-) -> None:
+def check_articles(blocks: Sequence[Block], site: SiteInfo, dump: str, *, profile: str, allow_truncated: bool) -> None:
     """See whether a dump has articles before hours of work. Raises: ValueError: the first pages are all others."""
     counts: Counter[str] = Counter()
     for block in blocks:

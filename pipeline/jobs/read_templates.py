@@ -62,9 +62,7 @@ class TemplateReader(BlockJob):
         path = f"templates/{storage.block_name(block.number)}.parquet"
         rows: Counter[str] = Counter(templates=0, redirects=0)
         with storage.parquet_rows(storage.join(folder, path), _SCHEMA) as table:
-            for page in read_pages(
-                block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE
-            ):
+            for page in read_pages(block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE):
                 row = marker.begin(page.page_id) or template_row(page, self.site)
                 if isinstance(row, str):
                     counts[f"templates:{row}"] += 1

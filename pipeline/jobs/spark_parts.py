@@ -158,9 +158,7 @@ class SparkJob:
         self._check_rows(table, found, frame, done)
         return found
 
-    def _check_rows(
-        self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
-    ) -> None:
+    def _check_rows(self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame) -> None:
         """Check whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
         count = sum(record.rows[table] for record in found.values())
         observed = done._jdf.queryExecution().observedMetrics().get("rows")
@@ -218,9 +216,7 @@ def unreadable_file(error: BaseException) -> str | None:
             return "" if os.path.exists(path) else problem
 
         raise_problem(run_on_executors(SparkContext.getOrCreate(), look))
-        raise ValueError(
-            f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again"
-        )
+        raise ValueError(f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again")
     return path
 
 

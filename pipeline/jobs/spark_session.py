@@ -18,9 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
-_SHORT_WORK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
-)
+_SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
 
 # What tables have to be computed with: the settings of a user give way.
 FIXED = {

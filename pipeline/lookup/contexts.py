@@ -173,9 +173,7 @@ class ContextTable:
     def vector(self, text: str) -> WordVector:
         """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""
         number = self._words.number
-        counts = {
-            row: count for word, count in Counter(words_of(text)).items() if (row := number(word)) is not None
-        }
+        counts = {row: count for word, count in Counter(words_of(text)).items() if (row := number(word)) is not None}
         numbers = np.array(sorted(counts), np.int64)
         counted = np.array([counts[row] for row in numbers.tolist()], np.int64)
         weights = weights_of(counted, self._words.paragraphs(numbers), self._total)
@@ -212,9 +210,7 @@ def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry
             offsets = pa.array(np.cumsum([0, *named.value_lengths().to_pylist()]), pa.int32())
             lists = [
                 pa.ListArray.from_arrays(offsets, values, type=field.type)
-                for values, field in zip(
-                    (numbers.take(coded.indices), weights.flatten()), schema, strict=True
-                )
+                for values, field in zip((numbers.take(coded.indices), weights.flatten()), schema, strict=True)
             ]
             yield titles.to_pylist(), pa.record_batch(lists, schema=schema)
 

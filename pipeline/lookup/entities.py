@@ -140,9 +140,7 @@ def _check(path: str, entries: list[Entry]) -> None:
     """Ids are 0, 1, 2, ... and no title is there twice."""
     for entry in entries:
         if [type(value) for value in entry[:4]] != [int, str, int, int]:
-            raise ValueError(
-                f"{path}: found the entity {entry[:3]}; wanted a whole number, a title and a count"
-            )
+            raise ValueError(f"{path}: found the entity {entry[:3]}; wanted a whole number, a title and a count")
     titles: dict[str, int] = {}
     for wanted, (number, title, *_) in enumerate(sorted(entries, key=lambda entry: entry[:2])):
         if number != wanted:
@@ -171,11 +169,7 @@ def _read_jsonl(path: str, language: str | None) -> Iterator[Entry]:
     for line in _lines(path):
         record = json.loads(line)
         # An entity that has no title in this language cannot be linked to; its name still has to be its own.
-        own = [
-            title
-            for title, code in record["entities"]
-            if code in (None, language) or title in SPECIAL_ENTITIES
-        ]
+        own = [title for title, code in record["entities"] if code in (None, language) or title in SPECIAL_ENTITIES]
         title = own[0] if own else ":".join(reversed(record["entities"][0]))
         yield record["id"], title, record.get("count") or 0, -1, None
 

@@ -80,9 +80,7 @@ class NameSet(Protocol):
         """Return the names with which the text begins, the shortest first."""
 
 
-def longest_names(
-    text: str, names: NameSet, wanted: Callable[[str], object] = bool
-) -> Iterator[tuple[int, int, str]]:
+def longest_names(text: str, names: NameSet, wanted: Callable[[str], object] = bool) -> Iterator[tuple[int, int, str]]:
     """Occurrences of names between word boundaries that do not overlap: from left to right, the longest first.
 
     Names for which `wanted` is false count as none, so that they hide no shorter ones.
@@ -149,10 +147,7 @@ def initials_of(title: str, language: str) -> set[str]:
     "Bank of Japan" has BOJ and BJ. What stands in brackets is left out, as is an article.
     """
     words = words_of(without_article(_BRACKETS.sub("", title), language))
-    found = {
-        "".join(word[0] for word in words).upper(),
-        "".join(word[0] for word in words if word[0].isupper()),
-    }
+    found = {"".join(word[0] for word in words).upper(), "".join(word[0] for word in words if word[0].isupper())}
     return {each for each in found if acronym_of([each])}
 
 

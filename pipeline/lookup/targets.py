@@ -148,9 +148,7 @@ class Targets:
         return Target(titles(row), None if page_id < 0 else page_id, entity_ids(row), qids(row))
 
 
-def write_targets(
-    folder: str, tables: Sequence[str], titles: Sequence[str], language: str
-) -> list[storage.FileEntry]:
+def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str], language: str) -> list[storage.FileEntry]:
     """Write what `Targets` reads.
 
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.

@@ -25,9 +25,7 @@ class TitleVectors:
         """Open what `write_vectors` wrote. Raises: ValueError: the file is not a whole one."""
         batches = storage.open_arrow(storage.join(folder, VECTORS)).to_batches()
         columns = [batch.column(0) for batch in batches]
-        self._vectors = [
-            each.flatten().to_numpy().reshape(len(each), each.type.list_size) for each in columns
-        ]
+        self._vectors = [each.flatten().to_numpy().reshape(len(each), each.type.list_size) for each in columns]
         self._bounds = np.cumsum([0, *map(len, columns)])
 
     def of(self, rows: Integers) -> Floats:
@@ -40,9 +38,7 @@ class TitleVectors:
         return found
 
 
-def coherence(
-    vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers
-) -> list[Floats]:
+def coherence(vectors: Floats, titles: Sequence[Integers], weights: Sequence[Floats], names: Integers) -> list[Floats]:
     """Return for each mention how near its candidates are to those of the other mentions of its document.
 
     Mentions of one name count once, and not for each other. `titles` are for each mention its candidates, by their

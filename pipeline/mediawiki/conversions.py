@@ -13,9 +13,7 @@ class Conversion:
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         letters, words = _pairs(table["letters"]), _pairs(table.get("words", ""))
-        capitals = {
-            old.capitalize(): new[:1].upper() + new[1:] for old, new in letters.items() if old.islower()
-        }
+        capitals = {old.capitalize(): new[:1].upper() + new[1:] for old, new in letters.items() if old.islower()}
         self._is_lower = table.get("lower", False)
         self._letters = capitals | letters
         self._pattern = _any_of(self._letters)

@@ -13,9 +13,7 @@ from urllib.parse import urlsplit
 
 def read_table(name: str) -> dict[str, Any]:
     """One of the tables in `data/`."""
-    return tomllib.loads(
-        resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8")
-    )
+    return tomllib.loads(resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8"))
 
 
 FILE, TEMPLATE, CATEGORY = 6, 10, 14  # keys of namespaces
@@ -48,15 +46,11 @@ def keys_of_names(names: dict[str, list[str]]) -> dict[str, int]:
 
 
 NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
-    language: keys_of_names(
-        {**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})}
-    )
+    language: keys_of_names({**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})})
     for language in sorted({*_namespaces["aliases"], *_namespaces["local"]})
 }
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
-WIKI_ALIASES: dict[str, dict[str, int]] = {
-    wiki: keys_of_names(names) for wiki, names in _namespaces["wikis"].items()
-}
+WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: keys_of_names(names) for wiki, names in _namespaces["wikis"].items()}
 
 PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
 

@@ -5,9 +5,7 @@ from pipeline.mediawiki.languages import read_table
 _tags = read_table("tags")
 # Tags whose content is no running text, by the drop that they count as.
 KINDS: dict[str, str] = {tag: kind for kind, tags in _tags["content"].items() for tag in tags}
-INLINE_CONTENT, BLOCK_TAGS, INLINE_TAGS = (
-    frozenset(_tags[name]) for name in ("inline_content", "block", "inline")
-)
+INLINE_CONTENT, BLOCK_TAGS, INLINE_TAGS = (frozenset(_tags[name]) for name in ("inline_content", "block", "inline"))
 # What a file link may say beside its caption, as patterns.
 IMAGE_OPTIONS: list[str] = _tags["image_options"]
 

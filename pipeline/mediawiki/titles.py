@@ -16,9 +16,7 @@ from pipeline.mediawiki.languages import (
 from pipeline.mediawiki.site import SiteInfo
 
 _UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
-_REDIRECT = re.compile(
-    r"\s*([#\uff03][^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
-)
+_REDIRECT = re.compile(r"\s*([#\uff03][^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]")
 # What MediaWiki allows in no title: markup, control characters, signatures, escapes and references that are left when
 # one layer of them was decoded, parts of relative paths.
 _ILLEGAL = re.compile(

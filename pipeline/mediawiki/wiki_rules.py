@@ -48,9 +48,7 @@ def read_rules(path: str) -> str:
             is_key = key in known[name] or (name == "namespaces" and key.isdecimal())
             check(f"{name}.{key}", is_key, f"one of {', '.join(sorted(known[name]))}")
             is_table = name == "templates" and isinstance(value, dict)
-            is_right = (
-                all(isinstance(each, str | list) for each in value.values()) if is_table else _is_list(value)
-            )
+            is_right = all(isinstance(each, str | list) for each in value.values()) if is_table else _is_list(value)
             check(f"{name}.{key}", is_right, "a list of texts")
     return text
 
@@ -68,11 +66,7 @@ def parse_rules(text: str) -> dict[str, Any]:
 @cache
 def tag_reader(text: str) -> Callable[[str], str] | None:
     """A function that gives wikitext with the tags of these rules as known tags; None where there are none."""
-    tags = {
-        tag.lower(): _READ_AS[kind]
-        for kind, names in parse_rules(text).get("tags", {}).items()
-        for tag in names
-    }
+    tags = {tag.lower(): _READ_AS[kind] for kind, names in parse_rules(text).get("tags", {}).items() for tag in names}
     if not tags:
         return None
     pattern = re.compile(rf"(</?)({'|'.join(map(re.escape, tags))})(?=[\s/>])", re.IGNORECASE)

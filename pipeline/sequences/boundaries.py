@@ -53,9 +53,7 @@ def _tables() -> Mapping[str, Rules]:
         capital = {word.capitalize() for word in words["before_number"]}
         words["dotted"] = words["always"] | words["before_number"] | capital
         for code in (language, *table.get("also", ())):
-            rules[code] = Rules(
-                table.get("ordinals", False), capital_nouns=table.get("capital_nouns", False), **words
-            )
+            rules[code] = Rules(table.get("ordinals", False), capital_nouns=table.get("capital_nouns", False), **words)
     return rules
 
 

@@ -39,9 +39,7 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
     `sequences`, `links` and `mentions` are folders of BuildSequences, ResolveLinks and BuildMentionTable;
     `tokenizer` made the sequences.
     """
-    offsets, places, counts = held_out_counts(
-        sequences=sequences, links=links, mentions=mentions, tokenizer=tokenizer
-    )
+    offsets, places, counts = held_out_counts(sequences=sequences, links=links, mentions=mentions, tokenizer=tokenizer)
     labels = np.array([_commonest(each) for each in counts], np.int64).reshape(-1, 2)
     answers = labels[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
@@ -114,9 +112,7 @@ def _batches(folder: str) -> Iterator[pa.RecordBatch]:
         yield from storage.open_arrow(path).to_batches()
 
 
-def _annotations(
-    folder: str, tokenizer: WordTokenizer, table: MentionTable | Respelled
-) -> tuple[Numbers, Numbers]:
+def _annotations(folder: str, tokenizer: WordTokenizer, table: MentionTable | Respelled) -> tuple[Numbers, Numbers]:
     """Of all held-out sequences where the annotations of each begin, and where the last ones end.
 
     Then, of each annotation, the number of its name in the table (-1: not there).
@@ -132,23 +128,18 @@ def _annotations(
 def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
     """The texts of all annotations of a batch."""
     for words, starts, ends in zip(
-        *(batch.column(name).to_pylist() for name in ("word_ids", "entity_starts", "entity_ends")),
-        strict=True,
+        *(batch.column(name).to_pylist() for name in ("word_ids", "entity_starts", "entity_ends")), strict=True
     ):
         for start, end in zip(starts, ends, strict=True):
             yield tokenizer.decode(words[start:end]).strip()
 
 
-def _own_links(
-    folder: str, share: float, table: MentionTable | Respelled, known: set[int]
-) -> dict[int, Counter[str]]:
+def _own_links(folder: str, share: float, table: MentionTable | Respelled, known: set[int]) -> dict[int, Counter[str]]:
     """Return how often the held-out pages link to each title by each known name, by the name's number."""
     found: dict[int, Counter[str]] = {}
     for path in storage.read_manifest(folder, "ResolveLinks").paths(folder, "links/"):
         for batch in storage.read_batches(path, ["page_id", "mention", "title"]):
-            pages = [
-                page for page in pc.unique(batch.column("page_id")).to_pylist() if is_held_out(page, share)
-            ]
+            pages = [page for page in pc.unique(batch.column("page_id")).to_pylist() if is_held_out(page, share)]
             rows = batch.filter(pc.is_in(batch.column("page_id"), pa.array(pages, pa.int64())))
             texts, titles = (rows.column(name).to_pylist() for name in ("mention", "title"))
             if isinstance(table, Respelled):

@@ -80,8 +80,7 @@ def build_page(
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
     split_up = [
-        _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops)
-        for sentence in sentences
+        _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops) for sentence in sentences
     ]
     fitting = [sentence for sentence in split_up if _fits(sentence, limits, drops)]
     sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
@@ -140,9 +139,7 @@ def _segment(text: str, start: int, end: int, entity_id: int | None) -> Segment:
     return Segment(text[start:end].strip(), leading_space, entity_id)
 
 
-def _join(
-    tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]
-) -> Sequence:
+def _join(tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]) -> Sequence:
     """One sentence as a sequence: token ids end to end, with an annotation for each linked segment."""
     joined = Sequence([], [], [], [])
     for ids, entity_id in tokenised:

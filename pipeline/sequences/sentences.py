@@ -89,9 +89,7 @@ def _checked(found: Iterable[tuple[int, int]], text: str, splitter: str) -> list
     return spans
 
 
-def _around_links(
-    spans: SequenceOf[tuple[int, int]], links: SequenceOf[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def _around_links(spans: SequenceOf[tuple[int, int]], links: SequenceOf[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans, where a link lies across the end of one together with the next."""
     joined = [spans[0]]
     waiting = iter(links)

@@ -46,9 +46,7 @@ class WordTokenizer(ABC):
     pair_separators: ClassVar[int]
     """How many [SEP] are between two texts of one input."""
 
-    def __init__(
-        self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str
-    ) -> None:
+    def __init__(self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str) -> None:
         missing = [token for token in special if token not in vocab]
         if missing:
             raise ValueError(
@@ -68,9 +66,7 @@ class WordTokenizer(ABC):
         files = tokenizer_files(Path(folder))
         if "merges.txt" not in files:
             return WordPiece(*read_wordpiece(files))
-        return ByteLevelBPE(
-            read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"])
-        )
+        return ByteLevelBPE(read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"]))
 
     def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
         """The token ids of each segment, with no special tokens added.
@@ -79,9 +75,7 @@ class WordTokenizer(ABC):
         blank (which makes a difference to byte-level BPE alone).
         """
         stripped = (segment.strip() for segment in segments)
-        texts = (
-            f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True)
-        )
+        texts = (f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True))
         words = [self.WORD.findall(text) for text in texts]
         known = self._remembered
         new = list({*filterfalse(known.__contains__, chain.from_iterable(words))})
@@ -132,9 +126,7 @@ class ByteLevelBPE(WordTokenizer):
     pair_separators = 2
     WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
 
-    def __init__(
-        self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json"
-    ) -> None:
+    def __init__(self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json") -> None:
         super().__init__(vocab, _encoder(vocab, merges), SPECIAL_TOKENS, source)
         self.merges = merges
 
@@ -149,9 +141,7 @@ class ByteLevelBPE(WordTokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, special tokens as they are written; broken UTF-8 becomes U+FFFD."""
-        return _token_bytes("".join(self._tokens[token_id] for token_id in ids)).decode(
-            "utf-8", errors="replace"
-        )
+        return _token_bytes("".join(self._tokens[token_id] for token_id in ids)).decode("utf-8", errors="replace")
 
     def word_starts(self) -> list[bool]:
         """For each id: whether a word begins there: the token begins with a blank or with punctuation."""
@@ -224,9 +214,7 @@ def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
     try:
         encoder = Tokenizer(models.BPE(vocab=vocab, merges=merges))
     except Exception as error:  # the library raises plain Exception for merges that the vocabulary lacks
-        raise ValueError(
-            f"merges.txt does not fit vocab.json ({error}); take both from one tokenizer"
-        ) from None
+        raise ValueError(f"merges.txt does not fit vocab.json ({error}); take both from one tokenizer") from None
     encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return encoder
 

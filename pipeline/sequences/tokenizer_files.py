@@ -68,9 +68,7 @@ def read_merges(path: Path) -> list[tuple[str, str]]:
         if line and not (number == 1 and line.startswith("#version")):
             left, blank, right = line.partition(" ")
             if not (left and blank and right) or " " in right:
-                raise ValueError(
-                    f"{path}: line {number} is {line[:40]!r}, not two tokens; use RoBERTa's merges.txt"
-                )
+                raise ValueError(f"{path}: line {number} is {line[:40]!r}, not two tokens; use RoBERTa's merges.txt")
             merges.append((left, right))
     return merges
 
@@ -106,9 +104,7 @@ def check_ids(vocab: Mapping[str, int], path: Path) -> None:
     tokens: dict[int, str] = {}
     for token, token_id in vocab.items():
         if tokens.setdefault(token_id, token) != token:
-            raise ValueError(
-                f"{path}: {tokens[token_id]!r} and {token!r} both have the id {token_id}; {_IDS_WANTED}"
-            )
+            raise ValueError(f"{path}: {tokens[token_id]!r} and {token!r} both have the id {token_id}; {_IDS_WANTED}")
     absent = next((number for number in range(len(tokens)) if number not in tokens), None)
     if absent is not None:
         raise ValueError(

@@ -29,9 +29,7 @@ def open_arrow(path: str | Path) -> pa.Table:
             return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"{path}: no readable Arrow stream ({reason}); delete it and run its stage again"
-        ) from None
+        raise ValueError(f"{path}: no readable Arrow stream ({reason}); delete it and run its stage again") from None
 
 
 def cells(column: pa.Array) -> Callable[[int], Any]:

@@ -51,9 +51,7 @@ def hold(folder: str, *, reads: bool = False) -> Iterator[None]:
         except BlockingIOError:
             if WAITS not in os.environ:
                 works = "makes it" if reads else "makes it or reads it"
-                raise ValueError(
-                    f"{folder}: another run {works}; wait for it, or pass another --workdir"
-                ) from None
+                raise ValueError(f"{folder}: another run {works}; wait for it, or pass another --workdir") from None
             logger.info("%s: waits for another run", os.path.basename(folder))
             _flock(locks, lock, kind)
         if not reads:

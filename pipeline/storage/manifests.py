@@ -108,9 +108,7 @@ def read_manifest(folder: str, stage: str = "") -> Manifest:
         missing = f"{path}: not there" if os.path.isdir(folder) else f"{folder}: no such folder"
         raise ValueError(f"{missing}; run the stage that makes it first") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"{path}: not a manifest ({error}); delete the folder and run its stage again"
-        ) from None
+        raise ValueError(f"{path}: not a manifest ({error}); delete the folder and run its stage again") from None
     if stage and manifest.stage != stage:
         raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of {stage}")
     for entry in manifest.files:

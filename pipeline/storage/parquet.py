@@ -69,9 +69,7 @@ class ParquetRows:
 
 
 @contextlib.contextmanager
-def parquet_rows(
-    path: str, schema: pa.Schema, kind: type[ParquetRows] = ParquetRows
-) -> Iterator[ParquetRows]:
+def parquet_rows(path: str, schema: pa.Schema, kind: type[ParquetRows] = ParquetRows) -> Iterator[ParquetRows]:
     """Write rows to a Parquet file that appears complete or not at all."""
     with atomic_output(path) as stream, parquet_writer(stream, schema) as writer:
         rows = kind(writer, schema)
@@ -98,15 +96,11 @@ def count_values(paths: Iterable[str], column: str) -> dict[str, int]:
     """Return how often each text stands in a column of Parquet files, by text in order."""
     counts: Counter[str] = Counter()
     for batch in chain.from_iterable(read_batches(path, [column]) for path in paths):
-        counts.update(
-            {found["values"]: found["counts"] for found in batch.column(0).value_counts().to_pylist()}
-        )
+        counts.update({found["values"]: found["counts"] for found in batch.column(0).value_counts().to_pylist()})
     return dict(sorted(counts.items()))
 
 
-def read_batches(
-    path: str, columns: list[str] | None = None, *, rows: int = 1 << 16
-) -> Iterator[pa.RecordBatch]:
+def read_batches(path: str, columns: list[str] | None = None, *, rows: int = 1 << 16) -> Iterator[pa.RecordBatch]:
     """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its full path.
 
     Raises: ValueError: the file cannot be read, or its content has changed since it was written.
@@ -117,6 +111,4 @@ def read_batches(
             # In this thread: others would each keep memory of their own.
             yield from file.iter_batches(rows, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{path}: not readable as Parquet ({error}); delete it and run its stage again"
-            ) from error
+            raise ValueError(f"{path}: not readable as Parquet ({error}); delete it and run its stage again") from error

@@ -46,9 +46,7 @@ class TextMap:
             self._mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         magic, *offsets = _HEADER.unpack_from(self._mapped) if size >= _HEADER.size else (b"", size)
         if magic != _MAGIC or offsets[-1] != size:
-            raise ValueError(
-                f"{path}: no file of tries, or not a whole one; delete it and run its stage again"
-            )
+            raise ValueError(f"{path}: no file of tries, or not a whole one; delete it and run its stage again")
         import marisa_trie
 
         view, empty = memoryview(self._mapped), marisa_trie.Trie()
@@ -118,11 +116,7 @@ def batches_of(
 
 
 def write_numbered(
-    folder: str,
-    table: str,
-    schema: pa.Schema,
-    numbers: str,
-    batches: Iterable[tuple[Sequence[str], pa.RecordBatch]],
+    folder: str, table: str, schema: pa.Schema, numbers: str, batches: Iterable[tuple[Sequence[str], pa.RecordBatch]]
 ) -> list[storage.FileEntry]:
     """Write batches as a table to be mapped, and beside it the numbers of its rows by their texts, which come along."""
 

@@ -121,9 +121,7 @@ def clean(text: str, drops: Counter[str], *, paper: bool = False) -> str:
 def _switch(word: re.Match[str]) -> str:
     """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
     folded = word.group().lower()
-    wanted = folded in MAGIC_WORDS and (
-        word.group() != folded or not folded.isascii() or folded in ANY_CASE_WORDS
-    )
+    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in ANY_CASE_WORDS)
     return "" if wanted else word.group()
 
 

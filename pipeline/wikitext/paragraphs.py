@@ -15,9 +15,7 @@ from typing import NamedTuple
 from pipeline.wikitext.placeholders import BREAK, CLOSE, OPEN, holds
 from pipeline.wikitext.templates.losses import Loss
 
-_OTHER_BLANKS = [
-    *map(chr, (0x09, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
-]
+_OTHER_BLANKS = [*map(chr, (0x09, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))]
 # Each begins with a character that is looked for fast.
 _LOOSE = re.compile(f"{OPEN}[ {CLOSE}]"), re.compile(f"{CLOSE}(?<= {CLOSE})")
 
@@ -64,9 +62,7 @@ class Extraction(NamedTuple):
         )
 
 
-def read_lines(
-    text: str, kinds: Mapping[int, str], targets: Sequence[str], drops: Counter[str]
-) -> Extraction:
+def read_lines(text: str, kinds: Mapping[int, str], targets: Sequence[str], drops: Counter[str]) -> Extraction:
     """The paragraphs of cleaned lines; ``kinds`` says which are headings or rows of tables, in their order."""
     has_breaks, has_other_blanks = BREAK in text, holds(text, _OTHER_BLANKS)
     if has_other_blanks or any(edge.search(text) for edge in _LOOSE):
@@ -83,9 +79,7 @@ def read_lines(
         if has_breaks:
             block = "\n".join(block).replace(BREAK, "\n").split("\n")
         # With one blank where there are several, and none at the ends.
-        block = [
-            " ".join(line.split()) if has_other_blanks or "  " in line else line.strip(" ") for line in block
-        ]
+        block = [" ".join(line.split()) if has_other_blanks or "  " in line else line.strip(" ") for line in block]
         block = [line for line in block if line]
         links = [line.count(OPEN) for line in block]
         marked += block

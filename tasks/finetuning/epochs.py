@@ -71,10 +71,7 @@ class EpochTraining:
         with (
             on_sigterm() as self.checkpoints.stop,
             tqdm(
-                total=total * per_epoch,
-                initial=len(self.history),
-                desc="fine-tuning",
-                disable=not self.run.progress,
+                total=total * per_epoch, initial=len(self.history), desc="fine-tuning", disable=not self.run.progress
             ) as self.bar,
         ):
             while not self.is_over:
@@ -100,9 +97,7 @@ class EpochTraining:
             partial(loss_of_part, run),
             lambda step: next(steps),
             self.optimizer,
-            partial(
-                linear_schedule, warmup_steps=int(run.hyperparameters.warmup_ratio * total), total_steps=total
-            ),
+            partial(linear_schedule, warmup_steps=int(run.hyperparameters.warmup_ratio * total), total_steps=total),
             first_step=first,
             steps=end,
             seed=run.seed,
@@ -124,9 +119,7 @@ class EpochTraining:
             total = int(self.bar.total or 0)
             done, left = step + 1 - self.first, total - step - 1
             minutes = left * (now - self.begun_at) / done / 60
-            logger.info(
-                "fine-tuning: step %d of %d, %s, %.0f minutes left", step + 1, self.bar.total, text, minutes
-            )
+            logger.info("fine-tuning: step %d of %d, %s, %.0f minutes left", step + 1, self.bar.total, text, minutes)
         if step + 1 < end:
             self.save(is_due=False)
 

@@ -57,9 +57,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
     row = _choose("variant", settings.variant, VARIANTS)
     _choose("profile", settings.profile, dict.fromkeys(PROFILES))
     hyperparameters = changed(_choose("preset", settings.preset, chosen.PRESETS), settings.changes)
-    names = {"task": task} | {
-        name: getattr(settings, name) for name in ("variant", "preset", "profile", "seed")
-    }
+    names = {"task": task} | {name: getattr(settings, name) for name in ("variant", "preset", "profile", "seed")}
     identity = identity_of(names, data, hyperparameters, settings)
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)

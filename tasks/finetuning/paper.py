@@ -28,9 +28,7 @@ VARIANT_OF_ROW: Mapping[str, str] = {
     "RoBERTa": "roberta",
     "RoBERTa w/ extra training": "roberta_extra_training",
 }
-_RESULT_COLUMN = re.compile(
-    r"(?:(?P<dataset>.+) \()?(?:(?P<split>Dev|Test) )?(?P<metric>Prec\.|Rec\.|F1|EM)\)?"
-)
+_RESULT_COLUMN = re.compile(r"(?:(?P<dataset>.+) \()?(?:(?P<split>Dev|Test) )?(?P<metric>Prec\.|Rec\.|F1|EM)\)?")
 
 
 @dataclass(frozen=True)

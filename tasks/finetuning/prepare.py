@@ -111,11 +111,7 @@ class Prepared:
 
 
 def prepare(
-    task: Task[Any, Any],
-    variant: Variant,
-    hyperparameters: Hyperparameters,
-    data: Path,
-    settings: FineTuningSettings,
+    task: Task[Any, Any], variant: Variant, hyperparameters: Hyperparameters, data: Path, settings: FineTuningSettings
 ) -> Prepared:
     """Read the data and the weights, and build the model and its inputs; the settings name no task or preset here."""
     weights, tokenizer, mentions = settings.weights, settings.tokenizer, settings.mentions
@@ -212,12 +208,7 @@ def check_parts(run: Prepared) -> None:
 
 
 def load_pretrained(
-    task: Task[Any, Any],
-    variant: Variant,
-    weights: Path,
-    words: WordTokenizer,
-    tokenizer: Path,
-    dropout: float,
+    task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path, dropout: float
 ) -> tuple[LukeModel, dict[str, int]]:
     """The encoder with the entities and the word markers of the task, and the markers' word ids.
 

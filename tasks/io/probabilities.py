@@ -31,9 +31,7 @@ def sigmoid(scores: np.ndarray, temperature: float) -> np.ndarray:
     return softmax(np.stack([np.zeros_like(scores), scores], axis=-1), temperature)[..., 1]
 
 
-def of_classes(
-    labels: Sequence[str], probabilities: np.ndarray, count: int | None = None
-) -> dict[str, float]:
+def of_classes(labels: Sequence[str], probabilities: np.ndarray, count: int | None = None) -> dict[str, float]:
     """The probabilities (labels) of the `count` likeliest classes by name, in falling order; of all for None."""
     order = np.argsort(-probabilities, kind="stable")[:count].tolist()
     return {labels[row]: rounded(probabilities[row]) for row in order}
@@ -70,9 +68,7 @@ def fit_temperature(choices: Callable[[], Iterable[Choices]]) -> float:
     return round(math.exp(least(loss, -math.log(LARGEST), math.log(LARGEST))), 3)
 
 
-def least(
-    loss: Callable[[list[float]], np.ndarray], low: float, high: float, precision: float = PRECISION
-) -> float:
+def least(loss: Callable[[list[float]], np.ndarray], low: float, high: float, precision: float = PRECISION) -> float:
     """Return where a function that falls and then rises is least: a grid is made finer around its best point."""
     while high - low > precision:
         grid = np.linspace(low, high, POINTS)

@@ -40,9 +40,7 @@ from tasks.serving.streams import add_on_error, answer_stream, report_errors
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    whole = argparse.ArgumentParser(
-        prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia."
-    )
+    whole = argparse.ArgumentParser(prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia.")
     commands = whole.add_subparsers(required=True)
     for name, add, command, text in (
         ("link", add_link, run_link, "Link the mentions of documents to Wikipedia's pages."),
@@ -69,11 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
     command.add_argument(
-        "inputs",
-        nargs="*",
-        default=[STDIN],
-        metavar="FILE",
-        help="files of documents; - is stdin (default: stdin)",
+        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="files of documents; - is stdin (default: stdin)"
     )
     command.add_argument(
         "--input",
@@ -82,16 +76,10 @@ def add_link(command: argparse.ArgumentParser) -> None:
         "text (default: json if the first line begins with a brace, else lines)",
     )
     command.add_argument(
-        "--find-mentions",
-        dest="finds_all",
-        action="store_true",
-        help="find mentions even if a document brings its own",
+        "--find-mentions", dest="finds_all", action="store_true", help="find mentions even if a document brings its own"
     )
     command.add_argument(
-        "--candidates",
-        dest="shows_candidates",
-        action="store_true",
-        help="show all candidates of each mention",
+        "--candidates", dest="shows_candidates", action="store_true", help="show all candidates of each mention"
     )
     command.add_argument(
         "--format",
@@ -170,9 +158,7 @@ def run_score(options: argparse.Namespace) -> int:
     complete(options)
     for name in ("leave_out_pages", "unknown_titles"):
         if getattr(options, name) and not options.mentions:
-            raise ValueError(
-                f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir"
-            )
+            raise ValueError(f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir")
     if options.unknown_titles:
         check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
     finder = None
@@ -205,10 +191,7 @@ def add_calibrate(command: argparse.ArgumentParser) -> None:
         "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
     )
     command.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="file to write for link --calibration, such as calibration.json",
+        "--output", type=Path, required=True, help="file to write for link --calibration, such as calibration.json"
     )
     command.add_argument(
         "--own-links",
@@ -251,9 +234,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """Add convert's arguments."""
-    convert.add_argument(
-        "file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED"
-    )
+    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED")
     add_document_errors(convert)
 
 

@@ -83,8 +83,7 @@ class LinkingExample(NamedTuple):
     def log_priors(self, certainty: Certainty) -> list[NDArray[np.float64]]:
         """For each mention what counts say of its candidates: the logarithms of their priors, and what is added."""
         found = [
-            np.log([each.prior for each in of.items]) + certainty.guess_offset * of.guesses()
-            for of in self.candidates
+            np.log([each.prior for each in of.items]) + certainty.guess_offset * of.guesses() for of in self.candidates
         ]
         for weight, of_each in (
             (certainty.context_weight, self.contexts),
@@ -161,8 +160,7 @@ class CandidateFinder:
         links = self.table.links_to({title for own in ends for title in own})
         return [
             OwnLinks(
-                of_names,
-                {title for title, count in own.items() if links[title] == count and self._has_no_page(title)},
+                of_names, {title for title, count in own.items() if links[title] == count and self._has_no_page(title)}
             )
             for of_names, own in zip(counts, ends, strict=True)
         ]
@@ -267,6 +265,5 @@ def _ranked(targets: Iterable[Target], without: OwnLinks) -> tuple[Candidate, ..
     """Candidates of targets, the commonest first, whose priors fall with their rank."""
     kept = (each for each in targets if each.title not in without.alone)
     return tuple(
-        Candidate(each.title, each.entity_id, 1 / rank)
-        for rank, each in enumerate(islice(kept, _MOST_GUESSES), 1)
+        Candidate(each.title, each.entity_id, 1 / rank) for rank, each in enumerate(islice(kept, _MOST_GUESSES), 1)
     )

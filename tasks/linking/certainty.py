@@ -118,9 +118,7 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
     made_for = record.field("made_for", dict, wanted)
     for name, used in used_for.items():
         if (made := made_for.get(name)) != used:
-            raise record.error(
-                f"made for {name} {_short(made)}, used with {_short(used)}; calibrate for that"
-            )
+            raise record.error(f"made for {name} {_short(made)}, used with {_short(used)}; calibrate for that")
     found = {}
     for field in fields(Certainty):
         value: Any = record.values.get(field.name)

@@ -63,9 +63,7 @@ class Candidates(NamedTuple):
         return own / max(own, self.links) if own else None
 
 
-def commonest(
-    priors: Mapping[str, float], known: Mapping[str, Candidate], most: int
-) -> tuple[Candidate, ...]:
+def commonest(priors: Mapping[str, float], known: Mapping[str, Candidate], most: int) -> tuple[Candidate, ...]:
     """The candidates of the highest priors, ties by title; `known` has what else there is of each."""
     ranked = sorted(sorted(priors), key=priors.__getitem__, reverse=True)
     found = ((known[title], priors[title]) for title in ranked[:most])

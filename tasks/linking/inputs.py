@@ -75,9 +75,7 @@ class Parser:
     def __call__(self, where: str, text: str) -> Record:
         """The document at a place, which is the id of a text; of stdin that is the line's number."""
         source, _, line = where.rpartition(":")
-        kind = self.kind or self._kinds.setdefault(
-            source, JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES
-        )
+        kind = self.kind or self._kinds.setdefault(source, JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES)
         if kind == JSON_LINES:
             try:
                 return parse_line(where, text)

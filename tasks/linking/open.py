@@ -90,9 +90,7 @@ def open_linker(settings: LinkerSettings) -> Linker:
     )
     table = annotator.table
     linker = Linker(
-        CandidateFinder(
-            table, settings.most_candidates, read_own(Path(settings.own), table) if settings.own else None
-        ),
+        CandidateFinder(table, settings.most_candidates, read_own(Path(settings.own), table) if settings.own else None),
         annotator,
         contexts=open_contexts(Path(settings.contexts), table) if settings.contexts else None,
         is_global=settings.is_global,

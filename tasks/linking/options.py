@@ -159,9 +159,7 @@ def complete(options: argparse.Namespace) -> None:
     """
     if not (options.linker or options.workdir):
         if options.wants_table and not options.mentions:
-            raise ValueError(
-                "--mentions: wanted a folder of BuildMentionTable, or --linker DIR, or --workdir DIR"
-            )
+            raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --linker DIR, or --workdir DIR")
         return
     places = parts_of(Path(options.linker)) if options.linker else parts_in_workdir(options.workdir)
     calibrations = places.pop(CALIBRATION, None)
@@ -185,9 +183,7 @@ def parts_in_workdir(workdir: str) -> dict[str, Path]:
     """Return the parts of a linker that a work directory has, by the names of `LinkerSettings`."""
     finished = finished_stages(workdir)
     found = {
-        name: Path(workdir, finished[stage], inside)
-        for name, (stage, inside) in PARTS.items()
-        if stage in finished
+        name: Path(workdir, finished[stage], inside) for name, (stage, inside) in PARTS.items() if stage in finished
     }
     return {name: path for name, path in found.items() if path.exists()}
 
@@ -196,9 +192,7 @@ def settings_of(options: argparse.Namespace) -> LinkerSettings:
     """Return what the options of `add_method` say, and those of the other functions where a command has them."""
     complete(options)
     given = {field.name: getattr(options, field.name, None) for field in fields(LinkerSettings)}
-    values: dict[str, Any] = {
-        name: str(value) if isinstance(value, Path) else value for name, value in given.items()
-    }
+    values: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     return LinkerSettings(**{name: value for name, value in values.items() if value is not None})
 
 

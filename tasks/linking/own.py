@@ -93,9 +93,7 @@ def read_own(path: Path, table: MentionTable) -> OwnEntities:
     for record in read_records(path):
         entity = _entity(record)
         if entity.id in ids:
-            raise record.error(
-                f"id {entity.id!r} was there before, at {ids[entity.id]}; wanted one for each entity"
-            )
+            raise record.error(f"id {entity.id!r} was there before, at {ids[entity.id]}; wanted one for each entity")
         ids[entity.id], title = record.where, entity.title
         while title in found or table.targets.get(title):
             title += f" ({entity.id})"

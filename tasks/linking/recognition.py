@@ -26,10 +26,7 @@ class Recognizer:
         with self.turn:
             answers = self.predictor.answer(questions)
         return [
-            [
-                DetectedMention(each["start"], each["end"], each["probability"], each["label"])
-                for each in of["entities"]
-            ]
+            [DetectedMention(each["start"], each["end"], each["probability"], each["label"]) for each in of["entities"]]
             for of in answers
         ]
 

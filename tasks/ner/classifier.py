@@ -53,8 +53,7 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
     keys = [number if entities else feature.word_ids.tobytes() for number, feature in enumerate(features)]
     encoded = dict(zip(keys, features, strict=True))
     sequences = (
-        (each.word_ids, np.full(len(each.spans), MASK_ROW), np.add(each.positions, (0, 1)))
-        for each in encoded.values()
+        (each.word_ids, np.full(len(each.spans), MASK_ROW), np.add(each.positions, (0, 1))) for each in encoded.values()
     )
     inputs = inputs_of(sequences, entities=entities)
     begins = dict(zip(encoded, inputs.layout.word_offsets[:-1].tolist(), strict=True))

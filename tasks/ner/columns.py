@@ -117,13 +117,9 @@ def read_columns(path: Path, *, strict: bool = True, tag_column: str = "") -> Co
     source = f"{path}:"
     texts = text.split("\n")
     words = [line for line in texts if line.strip() and not line.startswith(DOCUMENT_START)]
-    by_tabs = re.compile(
-        r" *\t[ \t]*" if words and all("\t" in line.strip() for line in words) else r"[ \t]+"
-    )
+    by_tabs = re.compile(r" *\t[ \t]*" if words and all("\t" in line.strip() for line in words) else r"[ \t]+")
     by_blanks = re.compile(r"[ \t]+")
-    parted = (
-        (by_blanks if line.startswith(DOCUMENT_START) else by_tabs).split(line.strip(" ")) for line in texts
-    )
+    parted = ((by_blanks if line.startswith(DOCUMENT_START) else by_tabs).split(line.strip(" ")) for line in texts)
     rows = (tuple(filter(None, row)) for row in parted)
     lines = [Line(source, number, row, row[-1] if row else "O") for number, row in enumerate(rows, start=1)]
     check_column_count(lines)
@@ -237,9 +233,7 @@ def check_column_count(lines: Iterable[Line]) -> None:
         if found != len(first.columns):
             comments = [each.where for each in (first, line) if each.columns[0].startswith("#")]
             hint = f"; if {comments[0]} is a comment, remove it and others" if comments else ""
-            raise ValueError(
-                f"{line.where}: {found} columns; the lines above have {len(first.columns)}{hint}"
-            )
+            raise ValueError(f"{line.where}: {found} columns; the lines above have {len(first.columns)}{hint}")
 
 
 def blocks_of(lines: Iterable[Line]) -> Iterator[list[Line]]:

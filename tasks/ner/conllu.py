@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.io.records import read_text
-from tasks.ner.columns import (
-    DOCUMENT_START,
-    ColumnFile,
-    Line,
-    check_column_count,
-    column_place,
-    file_of_lines,
-)
+from tasks.ner.columns import DOCUMENT_START, ColumnFile, Line, check_column_count, column_place, file_of_lines
 from tasks.ner.spans import parse_tag
 
 CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -112,9 +105,7 @@ def plain_layout(words: Sequence[Line], tag_column: str, *, has_header: bool) ->
         return Layout(1, last)
     place, is_name = column_place(first, tag_column)
     if is_name and not has_header:
-        raise ValueError(
-            f"{first.where}: no line names the columns; give --tag-column a number, not {tag_column}"
-        )
+        raise ValueError(f"{first.where}: no line names the columns; give --tag-column a number, not {tag_column}")
     return Layout(1, place)
 
 
@@ -185,9 +176,7 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
                 )
             last = number
             if number > skipped:
-                yield word_line(
-                    line, layout.word, tag or ("O" if layout.is_conllu else ""), blanks.get(line.number)
-                )
+                yield word_line(line, layout.word, tag or ("O" if layout.is_conllu else ""), blanks.get(line.number))
 
 
 def blanks_before(lines: Sequence[Line], layout: Layout) -> dict[int, bool]:

@@ -30,11 +30,7 @@ SAME_PREFIXES = {"L": "E", "U": "S", "M": "I"}  # BILOU and BMES say the same as
 
 def enumerate_spans(length: int, max_length: int) -> list[tuple[int, int]]:
     """All spans of at most `max_length` words in a sentence of `length` words, by start, then end."""
-    return [
-        (start, end)
-        for start in range(length)
-        for end in range(start + 1, min(start + max_length, length) + 1)
-    ]
+    return [(start, end) for start in range(length) for end in range(start + 1, min(start + max_length, length) + 1)]
 
 
 def split_passes(length: int, limit: int) -> list[slice]:

@@ -118,9 +118,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
         train = datasets["train"]
         types = {span.label for sentence in train.sentences for span in sentence.spans}
         if not types:
-            raise ValueError(
-                f"{train.path}: no entity in any sentence; the last column needs tags like B-PER"
-            )
+            raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
         for sentence in train.sentences:
             for span in sentence.spans:
                 if span.label == NO_ENTITY:
@@ -164,9 +162,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
             for piece in found:
                 word_ids, left = with_context(encoded, piece, inputs.tokenizer, room)
                 spans, positions = spans_of(encoded.offsets - left + 1, piece, inputs.profile)
-                classes = np.array(
-                    [gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()]
-                )
+                classes = np.array([gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()])
                 items.extend(
                     SpanFeature(piece.sentence, word_ids, spans[part], positions[part], classes[part])
                     for part in split_passes(len(spans), MAX_SPANS)
@@ -181,9 +177,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
         one = np.eye(len(outputs.labels), dtype=np.float32)[NO_ENTITY_CLASS]
         shift = best_shift(
             [sentence.spans for sentence in outputs.dataset.sentences],
-            lambda shift: self.decode(
-                replace(outputs, logits=[scores - shift * one for scores in outputs.logits])
-            ),
+            lambda shift: self.decode(replace(outputs, logits=[scores - shift * one for scores in outputs.logits])),
         )
         return -shift * one if shift else None
 
@@ -221,9 +215,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
             rows = [tuple((word,) for word, _, _ in line) for line in lines]
             places = [tuple((start, end) for _, start, end in line) for line in lines]
             parts = zip(rows, blanks, places, strict=True)
-            documents.append(
-                Document((), tuple(Sentence(row, 1, (), blank, place) for row, blank, place in parts))
-            )
+            documents.append(Document((), tuple(Sentence(row, 1, (), blank, place) for row, blank, place in parts)))
         return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
 
     def answers(

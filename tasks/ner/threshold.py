@@ -16,9 +16,7 @@ LEAST_ENTITIES = 50  # of dev; fewer do not tell
 SAMPLES = 200  # of dev's sentences, with replacement
 
 
-def best_shift(
-    gold: Sequence[Collection[Span]], predict: Callable[[float], Sequence[Collection[Span]]]
-) -> float:
+def best_shift(gold: Sequence[Collection[Span]], predict: Callable[[float], Sequence[Collection[Span]]]) -> float:
     """By how much the logit of "no entity" is lowered: of the shifts whose F1 is about the best the one nearest to 0.
 
     `predict` gives the sentences' entities with a shift. About the best is an F1 that is lower than the best by no more

@@ -36,9 +36,7 @@ def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:
     """A line for each word, and an empty one that ends the sentence."""
     words = record.texts("tokens")
     tags = record.field(
-        field,
-        list,
-        f"a list with a tag for each of tokens; --tag-column names another of {', '.join(record.values)}",
+        field, list, f"a list with a tag for each of tokens; --tag-column names another of {', '.join(record.values)}"
     )
     if len(words) != len(tags):
         raise record.error(f"{len(words)} tokens and {len(tags)} {field}; give one tag for each token")

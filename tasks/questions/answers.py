@@ -75,9 +75,7 @@ def listed_objects(record: Record, name: str, fields: Sequence[str]) -> list[Rec
     lists = Record(f"{record.where}: {name}", value)
     columns = [lists.field(field, list, "a list") for field in fields]
     if len(set(map(len, columns))) > 1:
-        sizes = " and ".join(
-            f"{len(column)} in {field}" for field, column in zip(fields, columns, strict=True)
-        )
+        sizes = " and ".join(f"{len(column)} in {field}" for field, column in zip(fields, columns, strict=True))
         raise lists.error(f"{sizes}; give one of each for each object")
     rows = enumerate(zip(*columns, strict=True))
     return [Record(f"{lists.where}[{number}]", dict(zip(fields, row, strict=True))) for number, row in rows]
@@ -218,11 +216,7 @@ class QuestionTask(Task[Any, Any], Protocol):
         return [answer_object(each, temperature, top) for each in self.candidates(outputs)]
 
     def score(
-        self,
-        dataset: Any,
-        predictions: Sequence[Sequence[Answer]],
-        labels: Sequence[str],
-        negative: str | None,
+        self, dataset: Any, predictions: Sequence[Sequence[Answer]], labels: Sequence[str], negative: str | None
     ) -> dict[str, Any]:
         """Exact match and F1 as in SQuAD 1.1's and ReCoRD's own scripts, as fractions of 1."""
         gold = gold_answers(dataset)

@@ -42,9 +42,7 @@ class ClozeFeature:
     label: np.ndarray
 
 
-def passage_input(
-    example: Example, tokenizer: WordTokenizer, markers: Mapping[str, int]
-) -> tuple[Integers, Integers]:
+def passage_input(example: Example, tokenizer: WordTokenizer, markers: Mapping[str, int]) -> tuple[Integers, Integers]:
     """The tokens of a passage with all markers, and those of each entity (entities, 2), half open."""
     marks = boundaries(example.entities)
     places = [0, *(place for place, _, _ in marks), len(example.passage)]

@@ -147,8 +147,7 @@ def from_records(records: Sequence[Record]) -> Dataset:
         given = record.field("entities", list, "a list of [start, end]")
         spans = [[each.get("start"), each.get("end")] if isinstance(each, dict) else each for each in given]
         entities = [
-            record.span(f"entities[{place}]", span, len(text), "characters")
-            for place, span in enumerate(spans)
+            record.span(f"entities[{place}]", span, len(text), "characters") for place, span in enumerate(spans)
         ]
         question = with_placeholder(record, "question")
         examples.append(Example(str(number), question, text, in_order(entities), (), record))

@@ -33,9 +33,7 @@ def spans_of_window(feature: WindowFeature, logits: np.ndarray) -> tuple[np.ndar
     return sums, np.stack([feature.characters[first, 0], feature.characters[last, 1]], axis=1)
 
 
-def sums_of_spans(
-    starts: np.ndarray, ends: np.ndarray, longest: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sums_of_spans(starts: np.ndarray, ends: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The spans of at most `longest` tokens: their sums, their first and last tokens, by start, then end.
 
     `starts` and `ends` (tokens) are logits, -inf where none may be; spans with such an end are left out.

@@ -138,9 +138,7 @@ def annotated(dataset: Dataset, annotate: Annotate, entity_count: int) -> Datase
     """
     keys = dict.fromkeys((text, each.page) for each in dataset.examples for text in each.texts)
     found = {key: annotate(*key) for key in keys}
-    mentions = {
-        key: tuple(each for each in some if each.entity_id >= SPECIAL_ENTITIES) for key, some in found.items()
-    }
+    mentions = {key: tuple(each for each in some if each.entity_id >= SPECIAL_ENTITIES) for key, some in found.items()}
     largest = max((mention.entity_id for each in mentions.values() for mention in each), default=0)
     if largest >= entity_count:
         raise ValueError(

@@ -138,7 +138,5 @@ class WindowBatch(LabelledBatch):
 
 def collate(features: Sequence[WindowFeature], *, entities: bool) -> WindowBatch:
     """Windows as one batch, with the entities that each has."""
-    inputs = inputs_of(
-        ((each.word_ids, each.entity_ids, each.entity_ends) for each in features), entities=entities
-    )
+    inputs = inputs_of(((each.word_ids, each.entity_ids, each.entity_ends) for each in features), entities=entities)
     return WindowBatch(inputs, torch.from_numpy(np.stack([each.label for each in features])))

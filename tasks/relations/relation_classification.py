@@ -88,9 +88,7 @@ class RelationClassification(MarkedTask):
                 "nothing to learn; where the file is sorted by relation, shuffle it before it is split"
             )
         if not listed:
-            return tuple(
-                sorted({each.relation for dataset in datasets.values() for each in dataset.examples})
-            )
+            return tuple(sorted({each.relation for dataset in datasets.values() for each in dataset.examples}))
         for example in datasets["train"].examples:
             if example.relation not in listed:
                 raise example.record.error(f"relation {example.relation!r} is not in the label file")
@@ -107,9 +105,7 @@ class RelationClassification(MarkedTask):
         plain = {label: re.sub(r"[\W_]", "", label).lower() for label in labels}
         known = [given] if given else [label for name in names for label in labels if plain[label] == name]
         if len(known) > 1:
-            raise ValueError(
-                f"both {' and '.join(known)} are labels; name the negative one (--negative-label)"
-            )
+            raise ValueError(f"both {' and '.join(known)} are labels; name the negative one (--negative-label)")
         return known[0] if known else None
 
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:

@@ -111,9 +111,7 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     """
     if "text" in record.values:
         text = record.text("text")
-        head, tail = (
-            record.span(name, characters(record, name), len(text), "characters") for name in ("head", "tail")
-        )
+        head, tail = (record.span(name, characters(record, name), len(text), "characters") for name in ("head", "tail"))
     elif "sentence" in record.values and not TOKENS & record.values.keys():
         text, head, tail = marked_sentence(record)
     else:

@@ -183,9 +183,7 @@ def standoff(document: Document, types: Mapping[str, str]) -> Iterator[str]:
     for number, entity in enumerate(document.entities, start=1):
         covered = document.text[entity["start"] : entity["end"]]
         pieces = [*FRAGMENT.finditer(covered)]
-        places = ";".join(
-            f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces
-        )
+        places = ";".join(f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces)
         text = " ".join(piece[0] for piece in pieces)
         yield f"T{number}\t{types[entity['label']]} {places}\t{text}\n"
         yield f"#{number}\tAnnotatorNotes T{number}\t{plain(likelihood(entity))}\n"

@@ -51,10 +51,7 @@ def at_line_ends(text: str, start: int, end: int, language: str) -> list[tuple[i
     sentence = text[start:end]
     cuts = true_ends(sentence.replace("\n", " "), hidden_line_ends(sentence), language)
     starts, ends = [0, *cuts], [*cuts, len(sentence)]
-    return [
-        (start + first, start + len(sentence[:last].rstrip()))
-        for first, last in zip(starts, ends, strict=True)
-    ]
+    return [(start + first, start + len(sentence[:last].rstrip())) for first, last in zip(starts, ends, strict=True)]
 
 
 def hidden_line_ends(sentence: str) -> Iterator[int]:

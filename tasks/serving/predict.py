@@ -79,9 +79,7 @@ class Predictor:
         )
         outputs = Outputs(dataset, features.items, logits, self.inputs.labels)
         found = self.task.answers(outputs, temperature=self.temperature, top=self.top)
-        return [
-            answer | ({"cut": cut} if cut else {}) for answer, cut in zip(found, features.cut(), strict=True)
-        ]
+        return [answer | ({"cut": cut} if cut else {}) for answer, cut in zip(found, features.cut(), strict=True)]
 
 
 def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:
@@ -179,9 +177,7 @@ def class_order(labels: Sequence[str], first: Sequence[str], source: str) -> lis
     named = [row for row in rows if labels[row].lower() in first]
     if first and not named:
         names = " or ".join(first)
-        logger.warning(
-            "%s: no class of id2label is named %s; class 0, %s, is taken for it", source, names, labels[0]
-        )
+        logger.warning("%s: no class of id2label is named %s; class 0, %s, is taken for it", source, names, labels[0])
     return named[:1] + [row for row in rows if row not in named[:1]]
 
 
@@ -200,7 +196,5 @@ def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
         return pieces, pieces.vocab | added
     merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in values["model"]["merges"]]
     vocabulary: dict[str, int] = values["model"]["vocab"]
-    tokenizer = ByteLevelBPE(
-        vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
-    )
+    tokenizer = ByteLevelBPE(vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json"))
     return tokenizer, vocabulary | added

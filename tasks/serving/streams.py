@@ -157,9 +157,7 @@ def replies(ask: Ask, batch: Sequence[Given], parse: Parse = parse_line) -> list
         except Exception as error:  # whatever one text does to a splitter, the others are answered
             found[number] = Reply(given, error=message_of(error, given.where))
     for number, answer in answered(ask, asked):
-        found[number] = (
-            Reply(batch[number], error=answer) if isinstance(answer, str) else Reply(batch[number], answer)
-        )
+        found[number] = Reply(batch[number], error=answer) if isinstance(answer, str) else Reply(batch[number], answer)
     return [found[number] for number in sorted(found)]
 
 
@@ -174,9 +172,7 @@ def answered(ask: Ask, asked: Sequence[tuple[int, Record]]) -> list[tuple[int, A
             return [reply for each in asked for reply in answered(ask, [each])]
         [(number, record)] = asked
         return [(number, message_of(error, record.where))]
-    return [
-        (number, {**record.values, **answer}) for (number, record), answer in zip(asked, answers, strict=True)
-    ]
+    return [(number, {**record.values, **answer}) for (number, record), answer in zip(asked, answers, strict=True)]
 
 
 def message_of(error: Exception, where: str) -> str:

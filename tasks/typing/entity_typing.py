@@ -162,9 +162,7 @@ class EntityTyping(MarkedTask):
     def decode(self, outputs: Outputs[Dataset, MarkedFeature]) -> list[tuple[str, ...]]:
         """The types of each example whose logits are above 0; there may be none."""
         labels = outputs.labels
-        return [
-            tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in outputs.logits
-        ]
+        return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in outputs.logits]
 
     def choices(self, outputs: Outputs[Dataset, MarkedFeature]) -> Iterator[Choices]:
         """Yield whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
@@ -173,11 +171,7 @@ class EntityTyping(MarkedTask):
         yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
 
     def score(
-        self,
-        dataset: Dataset,
-        predictions: Sequence[Sequence[str]],
-        labels: Sequence[str],
-        negative: str | None,
+        self, dataset: Dataset, predictions: Sequence[Sequence[str]], labels: Sequence[str], negative: str | None
     ) -> dict[str, Any]:
         """Loose micro scores over the types in `labels`, and per type under `types`."""
         return type_scores([example.types for example in dataset.examples], predictions, labels)

@@ -21,9 +21,7 @@ def page_xml(title: str, number: int, text: str, mark: str = "") -> str:
 
 
 def test_links_and_redirects_of_a_copy_stay_in_the_copy(tmp_path: Path) -> None:
-    text = (
-        "[[beta]] [[Beta#Part|b]] [[gone_page]]s [[File:X.png|thumb|of [[Alpha]]]] [[de:Beta]] [[Foo: Bar]]"
-    )
+    text = "[[beta]] [[Beta#Part|b]] [[gone_page]]s [[File:X.png|thumb|of [[Alpha]]]] [[de:Beta]] [[Foo: Bar]]"
     pages = [page_xml("Alpha", 7, f"{text} [[AT&amp;T]] [[#Part]] [[Beta ]]"), page_xml("Beta", 12, "none")]
     redirect = page_xml("Old", 14, "#REDIRECT [[Beta]]", '<redirect title="Beta" />')
     pages += [page_xml("Foo: Bar", 13, "none"), redirect]

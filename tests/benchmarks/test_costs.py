@@ -17,12 +17,7 @@ def record() -> dict[str, Any]:
     runs, dumps = [], []
     for name, size in (("wiki", 1e6), ("wiki-linked-1x", 2e6), ("wiki-linked-8x", 16e6)):
         work = RISE * size / 1e6
-        figures = {
-            "seconds": 5 + work * 0.75,
-            "cpu_seconds": 7 + work,
-            "bytes": 2 * size,
-            "scratch_mb": size / 1e6,
-        }
+        figures = {"seconds": 5 + work * 0.75, "cpu_seconds": 7 + work, "bytes": 2 * size, "scratch_mb": size / 1e6}
         dumps.append({"name": name, "file_bytes": size})
         runs.append({"dump": name, "failure": "", "stages": dict.fromkeys(STAGES, figures)})
     return {"runs": runs, "dumps": dumps, "processes": 2}

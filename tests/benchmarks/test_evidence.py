@@ -24,9 +24,7 @@ from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sequences(
-        tmp_path_factory.mktemp("sequences"), random_rows(40), held_out=random_rows(30, seed=1)
-    )
+    return write_sequences(tmp_path_factory.mktemp("sequences"), random_rows(40), held_out=random_rows(30, seed=1))
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +62,7 @@ def test_the_words_around_a_link_are_weighed(folder: Path, mentions: list[probe.
     found = WordsAround(training, sublinear=False).cosines(words, [each.candidates for each in mentions])
     for mention, cosines in zip(mentions, found, strict=True):
         own = around(held_out[mention.index], mention.place) * idf
-        np.testing.assert_allclose(
-            cosines, vectors[mention.candidates] @ own / np.linalg.norm(own), atol=1e-12
-        )
+        np.testing.assert_allclose(cosines, vectors[mention.candidates] @ own / np.linalg.norm(own), atol=1e-12)
 
 
 def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +86,7 @@ def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pyt
     assert len(annotations) == 2
 
 
-def test_scores_of_a_model_are_those_of_each_sequence_alone(
-    folder: Path, mentions: list[probe.Mention]
-) -> None:
+def test_scores_of_a_model_are_those_of_each_sequence_alone(folder: Path, mentions: list[probe.Mention]) -> None:
     torch.manual_seed(0)
     module = LukeForPretraining(TINY)
     held_out = Corpus(folder, HELD_OUT)

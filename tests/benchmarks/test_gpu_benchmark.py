@@ -16,9 +16,7 @@ from tests.support.models import TINY
 from tests.support.shards import random_rows, write_sequences
 
 
-def test_micro_batches_are_full_and_the_longest_come_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_micro_batches_are_full_and_the_longest_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_workloads, "preset", lambda size: TINY)
     sequences = str(write_sequences(tmp_path / "sequences", random_rows(60)))
     case = gpu_workloads.Case("ours", "tiny", "original", 200, False, "float32", "cpu", sequences, 40, 2, 1)

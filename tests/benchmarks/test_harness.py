@@ -42,10 +42,7 @@ def test_children_that_outlive_a_command_count_but_not_in_its_wall_time() -> Non
 
 
 def test_a_command_that_fails_or_never_ends_says_so_without_paths() -> None:
-    assert (
-        measured("raise ValueError('no /home/someone/file')")["failure"]
-        == "exit status 1: ValueError: no file"
-    )
+    assert measured("raise ValueError('no /home/someone/file')")["failure"] == "exit status 1: ValueError: no file"
     assert measured("import time; time.sleep(600)", timeout=0.5)["failure"] == "not finished after 0 s"
 
 
@@ -56,12 +53,8 @@ def test_losses_are_equal_within_a_thousandth() -> None:
     assert equal_losses(rows[:1], lambda row: "") == []
 
 
-def test_a_failed_check_ends_the_command_behind_the_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = Options("tasks.some", None).read(
-        ["--note", "slow today", "--output", str(tmp_path / "new/some.json")]
-    )
+def test_a_failed_check_ends_the_command_behind_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = Options("tasks.some", None).read(["--note", "slow today", "--output", str(tmp_path / "new/some.json")])
     report = Report("Some", options, ("torch", "no-such-package"))
     report.add("Checks", [{"check": "equal", "passed": True}, {"check": "whole", "passed": False}])
     report.measured["rows"] = [1, 2]

@@ -10,9 +10,7 @@ from tests.support.models import TINY
 from tests.support.shards import random_rows, write_sequences
 
 
-def test_both_train_the_same_model_on_the_same_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_train_the_same_model_on_the_same_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (workloads, pretrain_workloads):
         monkeypatch.setattr(module, "preset", lambda size: TINY)
     monkeypatch.setattr(workloads, "ENTITIES", TINY.entity_vocab_size)

@@ -45,17 +45,11 @@ def test_the_words_of_running_paragraphs(source: Path) -> None:
         ),
     ],
 )
-def test_lost_and_foreign_words(
-    source: Path, text: str, lost: dict[str, int], foreign: dict[str, int]
-) -> None:
+def test_lost_and_foreign_words(source: Path, text: str, lost: dict[str, int], foreign: dict[str, int]) -> None:
     lost_by, foreign_by = Counter[str](), Counter[str]()
     counts = count_page(read_page(source), text, lost_by, foreign_by)
     assert (dict(lost_by), dict(foreign_by)) == (lost, foreign)
-    assert (counts["words"], counts["lost"], counts["foreign"]) == (
-        15,
-        sum(lost.values()),
-        sum(foreign.values()),
-    )
+    assert (counts["words"], counts["lost"], counts["foreign"]) == (15, sum(lost.values()), sum(foreign.values()))
 
 
 def test_a_row_has_shares(source: Path) -> None:

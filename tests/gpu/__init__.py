@@ -14,10 +14,7 @@ import torch
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 DEVICE = torch.device("cuda")
-ON_GPU = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
-]
+ON_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
 # Words and entities of sequences: longer than the kernel's blocks, and shorter.
 LENGTHS = {
     "different lengths": [(300, 20), (17, 3), (130, 140), (64, 1)],

@@ -152,18 +152,14 @@ def test_the_host_does_not_wait_for_a_micro_batch(entity_aware: bool, checkpoint
         for batch in pinned:
             torch.cuda.set_sync_debug_mode(mode)
             with torch.autocast("cuda", torch.bfloat16):
-                losses = module(
-                    to_device(batch, module, DEVICE), {"masked_word": 9, "masked_entity": 9}
-                ).losses
+                losses = module(to_device(batch, module, DEVICE), {"masked_word": 9, "masked_entity": 9}).losses
             torch.stack(list(losses.values())).sum().backward()
             torch.cuda.set_sync_debug_mode("default")
     assert all(parameter.grad.isfinite().all() for parameter in module.word_head.parameters())
 
 
 @BOTH
-def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(
-    entity_aware: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(entity_aware: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some 7,000 tokens, longer than a block of any kernel; the losses are made of several parts."""
     monkeypatch.setattr(tables, "LOGITS", 1 << 14)
     lengths = [(100 + 20 * number, 5 + number) for number in range(11)] * 3
@@ -178,9 +174,7 @@ def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_micro_batches_of_a_stream_are_pinned(workers: int, tmp_path: Path) -> None:
     sequences = write_sequences(tmp_path, random_rows(60))
-    recipe = Recipe(
-        (Phase(3, 1e-3, 1, "all"),), 20, 20, log_every=1, checkpoint_every=3, tokens_per_batch=100
-    )
+    recipe = Recipe((Phase(3, 1e-3, 1, "all"),), 20, 20, log_every=1, checkpoint_every=3, tokens_per_batch=100)
     loader = Loader(Corpus(sequences), recipe, profile="fixed", seed=0, entities=True)
     module = make(DROPPING, True).to(DEVICE)
     for parts in loader.stream(0, 3, workers, pinned=True):

@@ -40,9 +40,7 @@ def deterministic() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("deterministic")
-def test_a_run_that_is_interrupted_ends_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_interrupted_ends_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sequences are longer than a block of the kernel, whose sums over blocks have an order to keep."""
     rows = random_rows(40, longest=LONGEST)
     sequences = write_sequences(tmp_path / "sequences", rows, max_words=LONGEST + 2)
@@ -64,10 +62,7 @@ def test_the_paper_s_optimiser_is_that_of_the_cpu(decays_old: bool) -> None:
     """There many parameters are updated in one call."""
     sizes = [(64, 32), (32,), (5,), (300, 40)]
     there, here = [
-        [
-            nn.Parameter(torch.linspace(-1, 1, torch.Size(size).numel()).view(size).to(device))
-            for size in sizes
-        ]
+        [nn.Parameter(torch.linspace(-1, 1, torch.Size(size).numel()).view(size).to(device)) for size in sizes]
         for device in (DEVICE, "cpu")
     ]
     optimizers = [

@@ -17,9 +17,7 @@ from tests.support import ROOT
 from workflows.base import commandline
 
 TEXT = (ROOT / "docker-compose.yml").read_text()
-SETTINGS = dict(
-    line.split("=", 1) for line in (ROOT / ".env").read_text().splitlines() if line[:1] not in "#"
-)
+SETTINGS = dict(line.split("=", 1) for line in (ROOT / ".env").read_text().splitlines() if line[:1] not in "#")
 COMPOSE = yaml.safe_load(string.Template(TEXT).substitute(SETTINGS))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 
@@ -51,9 +49,7 @@ def test_one_service_builds_and_all_others_wait_for_it() -> None:
         assert "luigid" in upstream(name)
         assert SERVICES[name]["pull_policy"] == "never"
     dockerfile = (ROOT / "Dockerfile").read_text()
-    assert set(re.findall(r"^ARG (\w+)$", dockerfile, re.MULTILINE)) == set(
-        SERVICES["luigid"]["build"]["args"]
-    )
+    assert set(re.findall(r"^ARG (\w+)$", dockerfile, re.MULTILINE)) == set(SERVICES["luigid"]["build"]["args"])
 
 
 @pytest.mark.parametrize("name", ["luigid", "spark-master"])
@@ -80,9 +76,7 @@ def test_a_service_is_healthy_when_its_page_answers(name: str) -> None:
 def test_the_image_s_user_is_nobody_special_and_can_write_where_it_has_to() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER")] == ["USER luke"]
-    assert lines.index("USER luke") > max(
-        number for number, line in enumerate(lines) if "pip install" in line
-    )
+    assert lines.index("USER luke") > max(number for number, line in enumerate(lines) if "pip install" in line)
     assert option("luigid", "--state-path").startswith("/tmp/")
     assert option("spark-worker", "--work-dir").startswith("/tmp/")
     data = SETTINGS["DATA_FOLDER"]

@@ -187,13 +187,7 @@ def run(block: Block, folder: Path) -> str:
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     program = ["bash", "-euc"] if block.language == "sh" else ["python", "-c"]
     done = subprocess.run(
-        [*program, block.text],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+        [*program, block.text], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, f"{block}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
@@ -237,8 +231,7 @@ def check_answer(shown: Block, printed: str) -> None:
 def test_the_readme_shows_what_the_demo_prints(demo: Path) -> None:
     (shown,) = [block for block in read_blocks(ROOT / "README.md") if block.language == "text"]
     manifests = {
-        each["stage"]: each
-        for each in map(json.loads, map(Path.read_text, demo.glob("work/*/manifest.json")))
+        each["stage"]: each for each in map(json.loads, map(Path.read_text, demo.glob("work/*/manifest.json")))
     }
     for line in shown.text.splitlines():
         stage, rows = line.partition(" | ")[0].split(maxsplit=1)
@@ -257,18 +250,12 @@ def trees(*folders: str) -> Iterator[ast.Module]:
 
 def texts(node: ast.AST) -> set[str]:
     """Every text that an expression holds."""
-    return {
-        each.value
-        for each in ast.walk(node)
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
-    }
+    return {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
 
 
 def function(name: str) -> Iterator[ast.FunctionDef]:
     for tree in trees("pipeline"):
-        yield from (
-            each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name
-        )
+        yield from (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name)
 
 
 def returned(name: str) -> set[str]:
@@ -407,9 +394,7 @@ def test_the_readme_lists_every_stage() -> None:
 
 
 def test_the_picture_names_stages() -> None:
-    names = re.findall(
-        r'class="(?:stage|end)"[^>]*>([^<]+)<', (DOCS / "chain.svg").read_text(encoding="utf-8")
-    )
+    names = re.findall(r'class="(?:stage|end)"[^>]*>([^<]+)<', (DOCS / "chain.svg").read_text(encoding="utf-8"))
     for name in {each for text in names for each in text.split(", ")} - {"entity linker"}:
         assert name in generated.stages(), name
 
@@ -473,9 +458,7 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
     rows = {task: fine_tuning(task) for task in DATASETS}
     minutes = {task: int(str(row["Training time"]).removesuffix("min")) for task, row in rows.items()}
     hours = {task: minutes[task] * row["Number of GPUs"] / 60 for task, row in rows.items()}
-    lines = re.findall(
-        r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", text, re.M
-    )
+    lines = re.findall(r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", text, re.M)
     tables = [table for table in TABLES if table.measures]  # the others are of hyper-parameters
     for table, (number, tasks, variants, printed) in zip(tables, lines, strict=True):
         names = [*DATASETS] if tasks == "all five" else tasks.strip("`").split(",")

@@ -26,10 +26,7 @@ ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi"
 TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex"}
 
 # The service's models of requests and its connections, which it imports where FastAPI and uvicorn are.
-SERVED = {
-    ROOT / "tasks/linking" / name
-    for name in ("service/schema.py", "service/connections.py", "formats/nif.py")
-}
+SERVED = {ROOT / "tasks/linking" / name for name in ("service/schema.py", "service/connections.py", "formats/nif.py")}
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
@@ -93,9 +90,7 @@ def test_arrows() -> None:
 
 def test_every_arrow_has_an_import() -> None:
     for room, allowed in ALLOWED.items():
-        used = {
-            name for module, path in MODULES.items() if room_of(module) == room for name in our_modules(path)
-        }
+        used = {name for module, path in MODULES.items() if room_of(module) == room for name in our_modules(path)}
         unused = [other for other in allowed if not any(is_in(name, other) for name in used)]
         assert unused == [], room
 
@@ -167,9 +162,7 @@ def test_folders_are_small() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_stay_in_their_folders(engine: str) -> None:
     users = {
-        str(path.relative_to(ROOT))
-        for path in SOURCES
-        if any(name.split(".")[0] == engine for name in imports(path))
+        str(path.relative_to(ROOT)) for path in SOURCES if any(name.split(".")[0] == engine for name in imports(path))
     }
     assert users
     assert all(user.startswith(ENGINES[engine]) for user in users)
@@ -200,9 +193,7 @@ def imports_with_support(path: Path) -> Iterator[str]:
         parts = name.split(".")
         if parts[:3] == ["tests", "support", "properties"]:
             continue
-        for module in (
-            ROOT.joinpath(*parts[:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)
-        ):
+        for module in (ROOT.joinpath(*parts[:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)):
             if name.startswith("tests.support.") and module.is_file():
                 yield from imports_with_support(module)
 
@@ -216,10 +207,7 @@ def loaded(module: str, heavy: list[str]) -> str:
 
 def test_luigi_starts_at_once() -> None:
     assert (
-        loaded(
-            "workflows",
-            ["torch", "transformers", "tokenizers", "pyspark", "apache_beam", "vl_convert", "pandas"],
-        )
+        loaded("workflows", ["torch", "transformers", "tokenizers", "pyspark", "apache_beam", "vl_convert", "pandas"])
         == "[]"
     )
 

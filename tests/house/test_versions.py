@@ -52,7 +52,5 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as folder:
         sums = {stage: golden(manifest) for stage, manifest in made(make_demo(Path(folder))).items()}
-    tables = (
-        f'[{stage}]\nversion = {each["version"]}\nsum = "{each["sum"]}"\n' for stage, each in sums.items()
-    )
+    tables = (f'[{stage}]\nversion = {each["version"]}\nsum = "{each["sum"]}"\n' for stage, each in sums.items())
     SUMS.write_text("# Written by `python -m tests.house.test_versions`.\n\n" + "\n".join(tables))

@@ -23,9 +23,7 @@ for part in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").
 
 
 @pytest.mark.skipif(not SYSTEM.is_file(), reason="the system has no transparent huge pages")
-@pytest.mark.parametrize(
-    ("given", "wanted"), [(None, "True"), pytest.param("0", "False", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("given", "wanted"), [(None, "True"), pytest.param("0", "False", marks=pytest.mark.slow)])
 def test_a_large_tensor_asks_for_them(given: str | None, wanted: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
     if given is not None:

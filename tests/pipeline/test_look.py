@@ -36,9 +36,7 @@ def folder(tmp_path: Path) -> Path:
     )
     drops = {"links:file": 2, "links:category": 1234}
     facts = {"metrics": {"test": {"f1": 0.5}}}
-    manifest = storage.Manifest(
-        "ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops, facts
-    )
+    manifest = storage.Manifest("ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops, facts)
     storage.write_manifest(str(tmp_path), manifest)
     return tmp_path
 
@@ -93,9 +91,7 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
     arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
     record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
     storage.write_manifest(folder, storage.Manifest("ExtractPages", 1, {}, {}, record.files))
-    row = max(
-        storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"])
-    )
+    row = max(storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"]))
     for page in (row["title"], str(row["page_id"])):
         assert look.main([folder, "--page", page]) == 0
         text = capsys.readouterr().out
@@ -127,9 +123,7 @@ def test_what_cannot_be_shown(
     assert error.count("\n") == 1
 
 
-def test_a_folder_that_is_no_stage_does_not_hide_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_stage_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "note.txt").write_text("here")
     assert look.main([str(tmp_path / "cut"), str(tmp_path / "note.txt")]) == 1

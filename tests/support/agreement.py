@@ -33,9 +33,7 @@ _NO_HEADING = re.compile(r"^=+(?=[^\n]*=+[^\S\n]*[^\s=<][^=\n]*$)", re.MULTILINE
 _EQUALS_LINE = re.compile(r"^={3,}[^\S\n]*$", re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:<!--(?:(?!-->).)*-->[ \t]*)+\n", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--(?:(?!-->).)*(?:-->|\Z)", re.DOTALL)
-_FILE_LINK = re.compile(
-    r"\[\[\s*(?:file|image)\s*:(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]", re.IGNORECASE
-)
+_FILE_LINK = re.compile(r"\[\[\s*(?:file|image)\s*:(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]", re.IGNORECASE)
 _REFERENCE = re.compile(r"<ref\b[^<>]*(?<!/)>(?:(?!</ref\s*>).)*</ref\s*>", re.DOTALL | re.IGNORECASE)
 _ADDRESS = re.compile(r"(\[(?:https?:)?//[^\s\]]+)[ ]{2,}")
 _HEADING_TAG = re.compile(r"</?h[1-6]\b[^<>]*>", re.IGNORECASE)
@@ -130,9 +128,7 @@ def split(units: Units, explained: Units) -> tuple[Units, Units]:
     return +solved, units - solved
 
 
-def explain(
-    page: Page, fast: dict[str, Units], slow: dict[str, Units], site: SiteInfo
-) -> Iterator[Difference]:
+def explain(page: Page, fast: dict[str, Units], slow: dict[str, Units], site: SiteInfo) -> Iterator[Difference]:
     """The differences between the units of a page, each with its cause."""
     left = {(kind, "fast"): fast[kind] - slow[kind] for kind in fast}
     left |= {(kind, "oracle"): slow[kind] - fast[kind] for kind in fast}

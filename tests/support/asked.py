@@ -16,11 +16,7 @@ class Command:
     """The command for a model: called with stdin and options, it gives what is on stdout and stderr."""
 
     def __init__(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        model: Predictor,
-        folder: Path,
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: Predictor, folder: Path
     ) -> None:
         self.monkeypatch, self.capsys, self.folder = monkeypatch, capsys, folder
         monkeypatch.setattr("tasks.predict.load", lambda *given, **settings: model)

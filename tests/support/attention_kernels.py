@@ -20,9 +20,7 @@ KERNELS = {
 }
 
 
-def kernel_of(
-    attention: Callable[[Tensor, Packed], Tensor], layout: Packed, width: int, device: torch.device
-) -> str:
+def kernel_of(attention: Callable[[Tensor, Packed], Tensor], layout: Packed, width: int, device: torch.device) -> str:
     """The kernel that an attention module over states of that width runs on there, found by running it."""
     calls: list[str] = []
 

@@ -136,9 +136,7 @@ def crowd(*, port: int, asked: str, seconds: float) -> Record:
             await asyncio.sleep(PAUSE)
 
     async def all_of_them() -> None:
-        tasks = {
-            asyncio.create_task(client(name, n)): name for name in KINDS for n in range(KINDS[name].clients)
-        }
+        tasks = {asyncio.create_task(client(name, n)): name for name in KINDS for n in range(KINDS[name].clients)}
         _, pending = await asyncio.wait(tasks, timeout=seconds)
         for task in pending:
             task.cancel()
@@ -176,11 +174,7 @@ def honest(*, port: int, asked: str, clients: int, seconds: float = 1e9, request
     async def client() -> None:
         for number in numbers:
             document, wanted = pairs[number % len(pairs)]
-            request, began, status = (
-                post(json.dumps({"documents": [document]}).encode()),
-                time.monotonic(),
-                "",
-            )
+            request, began, status = (post(json.dumps({"documents": [document]}).encode()), time.monotonic(), "")
             while status != "200" and time.monotonic() - began < LONGEST:
                 status, body = await send(port, [request])
                 statuses[status] += 1

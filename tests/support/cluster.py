@@ -95,21 +95,11 @@ class Cluster:
     def start_all(self) -> None:
         scripts = Path(sys.executable).parent
         state = str(self.folder / "luigid.state")
-        luigid = [
-            scripts / "luigid",
-            "--address",
-            HOST,
-            "--port",
-            str(self.luigi_port),
-            "--state-path",
-            state,
-        ]
+        luigid = [scripts / "luigid", "--address", HOST, "--port", str(self.luigi_port), "--state-path", state]
         self.start("luigid", list(map(str, luigid)), {})
         of_spark = {
             **_SPARK,
-            "JDK_JAVA_OPTIONS": os.environ.get(
-                "SPARK_SUBMIT_OPTS", ""
-            ),  # the archive of the tests' drivers: java.py
+            "JDK_JAVA_OPTIONS": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # the archive of the tests' drivers: java.py
             "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(OWN_CONF)),
             "SPARK_LOCAL_DIRS": str(self.folder),
         }
@@ -133,9 +123,7 @@ class Cluster:
         latest = time.monotonic() + PATIENCE
         while not condition():
             ended = [name for name, process in self.processes.items() if process.poll() is not None]
-            logs = {
-                name: (self.folder / f"{name}.log").read_text()[-2000:] for name in ended or self.processes
-            }
+            logs = {name: (self.folder / f"{name}.log").read_text()[-2000:] for name in ended or self.processes}
             assert not ended, logs
             assert time.monotonic() < latest, logs
             time.sleep(0.1)

@@ -93,9 +93,7 @@ def _serve(listener: socket.socket) -> None:
                 pass
 
 
-def _answer(
-    client: socket.socket, words: Sequence[str], environment: dict[str, str], *, is_first: bool
-) -> None:
+def _answer(client: socket.socket, words: Sequence[str], environment: dict[str, str], *, is_first: bool) -> None:
     """Run a program in a process of its own, tell the client how it has ended, and end."""
     if (process := os.fork()) == 0:
         os.setsid()

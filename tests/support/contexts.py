@@ -16,16 +16,12 @@ from tests.support.mentions import DUMP, write_tables
 from tests.support.oracle_tables import Pages
 
 
-def write_contexts(
-    folder: Path, pages: Pages, *, held_out: float = 0.0, most_words: int = 50
-) -> oracle.Contexts:
+def write_contexts(folder: Path, pages: Pages, *, held_out: float = 0.0, most_words: int = 50) -> oracle.Contexts:
     """Write the folder, its table in two files."""
     titles = oracle_tables.resolve_titles(pages, "fixed")
     made = oracle.contexts(pages, titles, held_out=held_out, most_words=most_words)
     middle = len(made.rows) // 3
-    _write(
-        folder, [made.rows[:middle], made.rows[middle:]], made.words, made.paragraphs, held_out, made.drops
-    )
+    _write(folder, [made.rows[:middle], made.rows[middle:]], made.words, made.paragraphs, held_out, made.drops)
     return made
 
 

@@ -58,9 +58,7 @@ def word_pieces(texts: Iterable[str], size: int) -> list[str]:
     from tokenizers.pre_tokenizers import BertPreTokenizer
 
     plain, splitter = BertNormalizer(), BertPreTokenizer()
-    counts = Counter(
-        word for text in texts for word, _ in splitter.pre_tokenize_str(plain.normalize_str(text))
-    )
+    counts = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(plain.normalize_str(text)))
     letters = sorted(set("".join(counts)))
     covered: Counter[str] = Counter()
     for word, count in counts.items():
@@ -76,9 +74,7 @@ def bert(folder: Path, positions: int = 96) -> None:
     """A random BERT of transformers with a WordPiece vocabulary of the example data."""
     from transformers import BertConfig, BertModel
 
-    texts = [
-        (EXAMPLES / name).read_text() for name in ("ner/train.txt", "relation_classification/train.json")
-    ]
+    texts = [(EXAMPLES / name).read_text() for name in ("ner/train.txt", "relation_classification/train.json")]
     words = {word: number for number, word in enumerate(word_pieces(["@ #", *texts], 700))}
     folder.mkdir()
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
@@ -87,9 +83,7 @@ def bert(folder: Path, positions: int = 96) -> None:
     )  # fmt: skip
     sizes = {name: getattr(CONFIG, name) for name in names}
     torch.manual_seed(0)
-    config = BertConfig(
-        **sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=positions
-    )
+    config = BertConfig(**sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=positions)
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
 
 
@@ -117,9 +111,7 @@ def finetune(
     return finetuning.finetune(task, data, output, settings(folder, changes=changes, **given))
 
 
-def prepared(
-    folder: Path, hyperparameters: Hyperparameters = QUICK, *, task: str = "ner", **given: Any
-) -> Prepared:
+def prepared(folder: Path, hyperparameters: Hyperparameters = QUICK, *, task: str = "ner", **given: Any) -> Prepared:
     """The same before the first step."""
     data, chosen = given.pop("data", EXAMPLES / task), settings(folder, **given)
     return prepare(TASKS[task], VARIANTS[chosen.variant], hyperparameters, data, chosen)

@@ -25,9 +25,7 @@ def random_flat(lengths: Sequence[tuple[int, int]], config: LukeConfig, seed: in
     return collate(sequences, max_mention_words=3, entities=True)
 
 
-def random_sequence(
-    words: int, entities: int, config: LukeConfig, generator: np.random.Generator
-) -> MaskedSequence:
+def random_sequence(words: int, entities: int, config: LukeConfig, generator: np.random.Generator) -> MaskedSequence:
     """Words and mentions of 1 to 3 words; every fourth token or so is masked."""
     lengths = generator.integers(1, min(4, words + 1), size=entities)
     starts = generator.integers(0, words - lengths + 1)

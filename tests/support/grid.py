@@ -10,9 +10,7 @@ from workflows.base.stage import Stage
 from workflows.run.tables import TASKS
 
 
-def experiments(
-    folder: Path, tasks: Sequence[str] = TASKS, weights: Sequence[str] = WEIGHTS
-) -> dict[str, Any]:
+def experiments(folder: Path, tasks: Sequence[str] = TASKS, weights: Sequence[str] = WEIGHTS) -> dict[str, Any]:
     """The tables of a run on the examples, and of tiny weights, each in a folder with its tokenizer."""
     for kind in WEIGHTS:
         pretrained(folder / kind)

@@ -48,12 +48,7 @@ class Hub:
             return 404, {"X-Error-Code": code}, b"{}"
         if is_api and kind == "tree":
             tree = [
-                {
-                    "type": "file",
-                    "path": each,
-                    "size": len(files[each]),
-                    "oid": hashlib.sha1(files[each]).hexdigest(),
-                }
+                {"type": "file", "path": each, "size": len(files[each]), "oid": hashlib.sha1(files[each]).hexdigest()}
                 for each in files
             ]
             return 200, {}, json.dumps(tree).encode()

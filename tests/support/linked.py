@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HOSTILE = '</script><img src=x onerror="alert(1)"> & <b>'
-BINS = [
-    {"from": at / 10, "to": (at + 1) / 10, "mentions": 0, "confidence": None, "accuracy": None}
-    for at in range(10)
-]
+BINS = [{"from": at / 10, "to": (at + 1) / 10, "mentions": 0, "confidence": None, "accuracy": None} for at in range(10)]
 
 
 def gold(name: str, text: str, mentions: Mapping[str, str | None] | None = None) -> dict[str, Any]:
@@ -23,14 +20,9 @@ def answer(document: Mapping[str, Any], found: Mapping[str, Sequence[tuple[str, 
     for mention, candidates in found.items():
         at = document["text"].index(mention)
         title, probability = candidates[0] if candidates else (None, None)
-        shown = [
-            {"title": each, "entity_id": None, "prior": 0.5, "probability": share}
-            for each, share in candidates
-        ]
+        shown = [{"title": each, "entity_id": None, "prior": 0.5, "probability": share} for each, share in candidates]
         place = {"mention": mention, "start": at, "end": at + len(mention)}
-        mentions.append(
-            {**place, "title": title, "probability": probability, "step": "exact", "candidates": shown}
-        )
+        mentions.append({**place, "title": title, "probability": probability, "step": "exact", "candidates": shown})
     return {"id": document["id"], "text": document["text"], "mentions": mentions}
 
 

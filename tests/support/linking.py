@@ -23,17 +23,13 @@ from tests.support.oracle_tables import Pages
 def pages_of(documents: Sequence[Document]) -> Pages:
     """A wiki of the documents, and of a page that links each mention's text to what the next one stands for."""
     mentions = list(
-        dict.fromkeys(
-            (d.text[m.start : m.end], m.title) for d in documents for m in d.mentions or () if m.title
-        )
+        dict.fromkeys((d.text[m.start : m.end], m.title) for d in documents for m in d.mentions or () if m.title)
     )
     paragraphs = [
         {
             "page_id": number,
             "text": each.text,
-            "links": [
-                {"start": m.start, "end": m.end, "target": m.title} for m in each.mentions or () if m.title
-            ],
+            "links": [{"start": m.start, "end": m.end, "target": m.title} for m in each.mentions or () if m.title],
         }
         for number, each in enumerate(documents)
     ]
@@ -42,9 +38,7 @@ def pages_of(documents: Sequence[Document]) -> Pages:
         paragraphs.append({"page_id": len(documents), "text": text, "links": [link]})
     titles = [*(each.id for each in documents), "Others"]
     titles += sorted({title for _, title in mentions} - set(titles))  # pages without a text
-    pages = [
-        {"page_id": number, "title": title, "is_disambiguation": False} for number, title in enumerate(titles)
-    ]
+    pages = [{"page_id": number, "title": title, "is_disambiguation": False} for number, title in enumerate(titles)]
     found = [{"page_id": number, "text": title, "links": []} for number, title in enumerate(titles)]
     return Pages(pages, [], [paragraphs + found])
 

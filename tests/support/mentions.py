@@ -52,11 +52,7 @@ def pages_of_dump(path: Path, max_characters: int) -> Pages:
 
 
 def write_mentions(
-    folder: Path,
-    pages: Pages,
-    profile: str = "fixed",
-    size: int = 1000,
-    qids: Mapping[int, str] = MappingProxyType({}),
+    folder: Path, pages: Pages, profile: str = "fixed", size: int = 1000, qids: Mapping[int, str] = MappingProxyType({})
 ) -> Table:
     """Write the folder; its vocabulary has at most `size` entities. `qids` are those of some pages, by their ids."""
     titles = oracle.resolve_titles(pages, "fixed")
@@ -107,15 +103,11 @@ def write_tables(
     paths = [f"{table}/block-{number:05d}.parquet" for number in range(len(parts))]
     for path, rows in zip(paths, parts, strict=True):
         # Row groups as those of page names.
-        pq.write_table(
-            pa.Table.from_pylist(rows, schema), folder / path, row_group_size=page_names.GROUP_ROWS
-        )
+        pq.write_table(pa.Table.from_pylist(rows, schema), folder / path, row_group_size=page_names.GROUP_ROWS)
     return [storage.describe(str(folder), path, len(rows)) for path, rows in zip(paths, parts, strict=True)]
 
 
-def finished_table(
-    folder: Path, profile: str, *parts: list[Any], language: str = "en"
-) -> mentions.MentionTable:
+def finished_table(folder: Path, profile: str, *parts: list[Any], language: str = "en") -> mentions.MentionTable:
     """The look-up in a folder of BuildMentionTable that has a file for each part.
 
     A row is a mention, an entity's id, a title, and how many links, links of the mention and occurrences there are.

@@ -26,9 +26,7 @@ TINY = replace(
 STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def random_batch(
-    config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5
-) -> PaddedBatch:
+def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, entities: int = 5) -> PaddedBatch:
     """A batch from torch's generator: different lengths, mentions of 1 to 4 words, labels."""
     word_mask = torch.ones(size, words, dtype=torch.bool)
     word_mask[0, -3:] = False

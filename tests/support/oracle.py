@@ -124,9 +124,7 @@ def without_list_marks(line: list[Item]) -> list[Item]:
         if item == MARK:
             kept += [BREAK] if kept else []
         elif not kept and isinstance(item, Letters) and not item.literal:
-            rest = Letters(
-                _LIST_MARKS.sub("", item.text, count=1) if _LIST_MARKS.match(item.text) else item.text
-            )
+            rest = Letters(_LIST_MARKS.sub("", item.text, count=1) if _LIST_MARKS.match(item.text) else item.text)
             kept += [rest] if rest.text else []
         else:
             kept += [item] if item != COMMENT else []

@@ -33,9 +33,7 @@ class Contexts:
         """That of a text's words and the title's."""
         counts = Counter(word for word in words_of(text) if word in self.words)
         rows = [row for row in self.rows if row["title"] == title]
-        theirs = {
-            word: weight for row in rows for word, weight in zip(row["words"], row["weights"], strict=True)
-        }
+        theirs = {word: weight for row in rows for word, weight in zip(row["words"], row["weights"], strict=True)}
         weights = {word: self.weight(word, count) for word, count in counts.items()}
         length = math.hypot(*weights.values())
         shared = weights.keys() & theirs.keys()
@@ -49,12 +47,7 @@ def words_of(text: str) -> list[str]:
 
 
 def contexts(
-    pages: Pages,
-    titles: Mapping[str, Row],
-    *,
-    held_out: float = 0.0,
-    most_links: int = 64,
-    most_words: int = 50,
+    pages: Pages, titles: Mapping[str, Row], *, held_out: float = 0.0, most_links: int = 64, most_words: int = 50
 ) -> Contexts:
     """The table of contexts, by title, from the pages that are not held out."""
     seen = [
@@ -92,9 +85,7 @@ def contexts(
         weights = {word: made.weight(word, count) for word, count in Counter(bag).items() if word in known}
         heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:most_words]
         length = math.hypot(*(weights[word] for word in heaviest))
-        made.rows.append(
-            {"title": title, "words": heaviest, "weights": [weights[word] / length for word in heaviest]}
-        )
+        made.rows.append({"title": title, "words": heaviest, "weights": [weights[word] / length for word in heaviest]})
     order = {title: number for number, title in enumerate(sorted(bags))}
     for page_id, rows in groupby(seen, key=lambda row: row["page_id"]):
         ends = [follow(link["target"], titles) for row in rows for link in row["links"]]

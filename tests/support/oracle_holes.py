@@ -88,9 +88,7 @@ def is_point(line: Line, place: int) -> bool:
     """Whether punctuation stands here that ends what is before it."""
     char = line[place][0] if place < len(line) else ""
     behind = line[place + 1][0] if place + 1 < len(line) else " "
-    return (bool(char) and char in POINTS) or (
-        char in tuple(".:") and not (behind.isalnum() or behind == "_")
-    )
+    return (bool(char) and char in POINTS) or (char in tuple(".:") and not (behind.isalnum() or behind == "_"))
 
 
 def at_start(line: Line) -> Line:

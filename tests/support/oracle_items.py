@@ -5,17 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from mwparserfromhell.nodes import (
-    Argument,
-    Comment,
-    ExternalLink,
-    Heading,
-    HTMLEntity,
-    Tag,
-    Template,
-    Text,
-    Wikilink,
-)
+from mwparserfromhell.nodes import Argument, Comment, ExternalLink, Heading, HTMLEntity, Tag, Template, Text, Wikilink
 from mwparserfromhell.wikicode import Wikicode
 
 from pipeline.mediawiki.characters import decode_references
@@ -55,9 +45,7 @@ _MARK_IN_TEXT = re.compile(
     | (?P<brackets>\[{2,}|\]{2,}|\{{2,}|\}{2,}) | (?P<magic_word>__(?=[^\W_])\w{1,40}?__)""",
     re.VERBOSE,
 )
-_NOT_IN_TITLES = re.compile(
-    "[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}|&#?[0-9A-Za-z\x80-\U0010ffff]+;"
-)
+_NOT_IN_TITLES = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}|&#?[0-9A-Za-z\x80-\U0010ffff]+;")
 _SILENT_LINKS = ("category", "file", "interlanguage")
 
 
@@ -225,9 +213,7 @@ def link_title(title: Wikicode) -> str:
 
 def flat(items: Iterable[Item]) -> str:
     """The text of a label: a break in it is a blank."""
-    shown = (
-        item.text if isinstance(item, Letters | Anchor) else " " if item == BREAK else "" for item in items
-    )
+    shown = (item.text if isinstance(item, Letters | Anchor) else " " if item == BREAK else "" for item in items)
     return "".join(shown)
 
 

@@ -156,9 +156,7 @@ class SequenceMaker:
 
     def _segment(self, text: str, start: int, end: int) -> list[int]:
         begins_with_space = text[start:end][:1].isspace()
-        return self.tokenizer.encode(
-            text[start:end], start == 0 or begins_with_space or text[start - 1].isspace()
-        )
+        return self.tokenizer.encode(text[start:end], start == 0 or begins_with_space or text[start - 1].isspace())
 
     def _fits(self, sentence: Sentence) -> bool:
         if len(sentence.words) < self.min_sentence_words:
@@ -193,9 +191,7 @@ class SequenceMaker:
         annotations: list[tuple[int, int, int]] = []
         for sentence in pack:
             offset = len(words)
-            annotations += [
-                (entity, start + offset, end + offset) for entity, start, end in sentence.annotations
-            ]
+            annotations += [(entity, start + offset, end + offset) for entity, start, end in sentence.annotations]
             words += sentence.words
         self.drops["entities:over_limit"] += max(0, len(annotations) - self.max_entities)
         kept = annotations[: self.max_entities]

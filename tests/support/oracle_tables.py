@@ -116,12 +116,7 @@ def coverage(pages: Pages, titles: Mapping[str, Row]) -> dict[str, int]:
 
 
 def build_vocab(
-    pages: Pages,
-    titles: Mapping[str, Row],
-    *,
-    size: int,
-    missing_pages: str = "auto",
-    elsewhere: Collection[str] = (),
+    pages: Pages, titles: Mapping[str, Row], *, size: int, missing_pages: str = "auto", elsewhere: Collection[str] = ()
 ) -> list[Row]:
     """The special entities, then existing articles by falling link count, ties by title.
 
@@ -135,9 +130,7 @@ def build_vocab(
     if missing_pages == "in":
         absent = {title for title, status in ends if status == "missing"}
         page_ids.update(
-            (title, -1)
-            for title in absent
-            if ":" not in title or title.split(":")[0].lower() not in elsewhere
+            (title, -1) for title in absent if ":" not in title or title.split(":")[0].lower() not in elsewhere
         )
     counts = Counter(title for title, _ in ends if title in page_ids)
     chosen = sorted(counts, key=lambda title: (-counts[title], title))[: size - len(SPECIAL_ENTITIES)]

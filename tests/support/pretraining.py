@@ -51,9 +51,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], Non
 def rows_of(parts: list[MicroBatch]) -> list[bytes]:
     """All that a model is given of each sequence, as it is masked."""
     return [
-        b"|".join(fields_of(part.batch, number))
-        for part in parts
-        for number in range(len(part.batch.shape.lengths))
+        b"|".join(fields_of(part.batch, number)) for part in parts for number in range(len(part.batch.shape.lengths))
     ]
 
 

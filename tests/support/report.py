@@ -18,12 +18,7 @@ HELD_OUT = {
     "masked_entity": {"count": 9, "loss": 1.5, "top_1": 0.875, "top_10": 1.0, "mean_reciprocal_rank": 0.9}
     | {"most_frequent_top_1": 0.75, "commonest_top_1": 0.625, "title_top_1": 0.8125},
     "known_entity": {"count": 2, "loss": 4.5, "top_1": 0.375, "top_1_among_known": 0.5, "top_10": 1.0}
-    | {
-        "mean_reciprocal_rank": 0.4,
-        "most_frequent_top_1": 0.125,
-        "commonest_top_1": 0.25,
-        "title_top_1": 0.3125,
-    },
+    | {"mean_reciprocal_rank": 0.4, "most_frequent_top_1": 0.125, "commonest_top_1": 0.25, "title_top_1": 0.3125},
     "known_entity_seen_0": {"count": 0},
 }
 SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
@@ -43,9 +38,7 @@ def corpus() -> dict[str, Any]:
             "uses": 8642,
             "words": 97531,
             "links": 0,
-            "top": [
-                {"template": HOSTILE, "uses": 2, "words": 6543, "links": 0, "example": "{{" + HOSTILE + "}}"}
-            ],
+            "top": [{"template": HOSTILE, "uses": 2, "words": 6543, "links": 0, "example": "{{" + HOSTILE + "}}"}],
         },
         "links_by_status": {"page": 3, "missing": 1},
         "links_in_vocab": 2,

@@ -74,9 +74,7 @@ def write_sequences(
     return folder
 
 
-def write_long_sequences(
-    folder: Path, count: int = 3000, longest: int = 510, words_a_mention: int = 14
-) -> Path:
+def write_long_sequences(folder: Path, count: int = 3000, longest: int = 510, words_a_mention: int = 14) -> Path:
     """Write random sequences of few ids, with an entity every so many words; their lengths are drawn evenly."""
     generator, rows = np.random.default_rng(0), []
     for page in range(count):

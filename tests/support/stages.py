@@ -23,14 +23,7 @@ from pipeline.jobs import supervisor
 from tests.support import DATA, PATIENCE, ROOT
 from tests.support.commands import programs
 from tests.support.forked import FORKS, end
-from workflows import (
-    BuildContexts,
-    BuildDocuments,
-    BuildMentionTable,
-    BuildSequences,
-    LinkDocuments,
-    TrainTokenizer,
-)
+from workflows import BuildContexts, BuildDocuments, BuildMentionTable, BuildSequences, LinkDocuments, TrainTokenizer
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 from workflows.run.document import NAME
@@ -66,9 +59,7 @@ def run_luigi(
 ) -> subprocess.CompletedProcess[str]:
     """Run the installed command, from a folder that is not the project's."""
     command = [LUIGI, "--module", "workflows", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False)
 
 
 def run_forked(*arguments: object, cwd: Path, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
@@ -122,9 +113,7 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_for(
-    condition: Callable[[], bool],
-    process: subprocess.Popen[str] | ForkServerProcess,
-    seconds: float = PATIENCE,
+    condition: Callable[[], bool], process: subprocess.Popen[str] | ForkServerProcess, seconds: float = PATIENCE
 ) -> None:
     """Wait while a process runs."""
     latest = time.monotonic() + seconds
@@ -149,10 +138,7 @@ def make_corpus(folder: Path) -> Path:
     """A work directory with the stages before training, made by one process in one go, unless it is there."""
     workdir = folder / "corpus" / "work"
     run = run_of(workdir, corpus=IN_BLOCKS, machine={"processes": 1})
-    _make(
-        folder / "corpus.lock",
-        [each(settings=run) for each in (BuildMentionTable, BuildContexts, BuildSequences)],
-    )
+    _make(folder / "corpus.lock", [each(settings=run) for each in (BuildMentionTable, BuildContexts, BuildSequences)])
     return workdir
 
 

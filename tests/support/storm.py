@@ -118,20 +118,14 @@ class Storm:
         """Every file by its path, but for what tells the time of a run, and for locks and scratch."""
         work = self.workdir / "work"
         paths = (Path(folder, name) for folder, _, names in os.walk(work) for name in names)
-        files = {
-            str(path.relative_to(work)): path
-            for path in paths
-            if path.name not in ("run.json", "stages.json")
-        }
+        files = {str(path.relative_to(work)): path for path in paths if path.name not in ("run.json", "stages.json")}
         return {name: path for name, path in files.items() if not name.startswith(".")}
 
     def missing(self) -> list[str]:
         """The stages that are not finished."""
         folders = {name: getattr(workflows, name).FOLDER for name in self.stages}
         return [
-            name
-            for name, folder in folders.items()
-            if not list(self.workdir.glob(f"work/{folder}-*/manifest.json"))
+            name for name, folder in folders.items() if not list(self.workdir.glob(f"work/{folder}-*/manifest.json"))
         ]
 
     def disturb(self, kind: str) -> str:

@@ -28,7 +28,5 @@ def model(folder: Path) -> Predictor:
 
 
 @pytest.fixture
-def ask(
-    folder: Path, model: Predictor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
+def ask(folder: Path, model: Predictor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(monkeypatch, capsys, model, folder / "ner-luke")

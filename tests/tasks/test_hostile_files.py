@@ -52,18 +52,8 @@ DEEP = "[" * 100_000
 TOKENS: dict[str, Any] = {"tokens": ["Ada", "met"], "ner_tags": ["B-PER", "O"]}
 DOCUMENT = [{"tokens": ["-DOCSTART-", "Ada"], "ner_tags": ["O", "B-X"]}, TOKENS]
 TYPED: dict[str, Any] = {"sent": "Ada met Bob.", "start": 0, "end": 3, "labels": ["person"]}
-ULTRA_FINE = {
-    "left_context_token": ["The", "cat"],
-    "mention_span": "Tom",
-    "right_context_token": ["."],
-    "y_str": ["x"],
-}
-RELATED: dict[str, Any] = {
-    "token": ["Ada", "met", "Bob"],
-    "h": {"pos": [0, 1]},
-    "t": {"pos": [2, 3]},
-    "relation": "x",
-}
+ULTRA_FINE = {"left_context_token": ["The", "cat"], "mention_span": "Tom", "right_context_token": ["."], "y_str": ["x"]}
+RELATED: dict[str, Any] = {"token": ["Ada", "met", "Bob"], "h": {"pos": [0, 1]}, "t": {"pos": [2, 3]}, "relation": "x"}
 TACRED = {
     "token": ["Ada", "met", "Bob"], "subj_start": 0, "subj_end": 0, "obj_start": 2, "obj_end": 2,
     "relation": "x",
@@ -85,12 +75,7 @@ SEMEVAL = '1\t"%s"\nOther\nComment:\n'
 
 def record(**changes: Any) -> dict[str, Any]:
     """ReCoRD's own object with one question."""
-    query = {
-        "id": "1",
-        "query": "@placeholder met.",
-        "answers": [{"start": 0, "end": 2, "text": "Ada"}],
-        **changes,
-    }
+    query = {"id": "1", "query": "@placeholder met.", "answers": [{"start": 0, "end": 2, "text": "Ada"}], **changes}
     entities = [{"start": 0, "end": 2}, {"start": 8, "end": 10}]
     return {"data": [{"passage": {"text": "Ada met Bob.", "entities": entities}, "qas": [query]}]}
 

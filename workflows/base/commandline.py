@@ -27,17 +27,15 @@ from workflows.run.kinds import similar
 
 logger = logging.getLogger("workflows")
 
-_DEFAULTS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("luigi.toml").read_text(encoding="utf-8")
-)
+_DEFAULTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("luigi.toml").read_text(encoding="utf-8"))
 
 
 def is_luigi_command() -> bool:
     """Return whether this process is the `luigi` command with our module, not a program that imports us."""
     program = os.path.basename(sys.argv[0])
-    return (
-        program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
-    ) and "workflows" in " ".join(sys.argv)
+    return (program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")) and "workflows" in " ".join(
+        sys.argv
+    )
 
 
 def luigis_arguments() -> list[str]:
@@ -157,9 +155,7 @@ def _flags_and_words(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], l
     switches |= {flag for flag, parameter in _luigi_flags().items() if helping.is_switch(parameter)}
     for step in steps().values():
         parameters = dict(step.get_params())
-        switches |= {
-            flag for flag, name in helping.own_parameters(step).items() if helping.is_switch(parameters[name])
-        }
+        switches |= {flag for flag, name in helping.own_parameters(step).items() if helping.is_switch(parameters[name])}
     flags, words = [], []
     rest = iter(arguments)
     for word in rest:

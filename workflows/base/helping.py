@@ -119,9 +119,7 @@ def stages_before(stage: type[Step]) -> list[str]:
 def _examples(stage: type[Step]) -> list[str]:
     name = stage.__name__
     first = "--task ner --data DIR" if is_about_one_task(stage) else "--dump simplewiki"
-    second = (
-        "--set fine_tuning.epochs=5" if "fine_tuning" in stage.TABLES else "--set corpus.vocab_size=100000"
-    )
+    second = "--set fine_tuning.epochs=5" if "fine_tuning" in stage.TABLES else "--set corpus.vocab_size=100000"
     return [
         f"  luigi --module workflows {name} --workdir simple {first}",
         f"  luigi --module workflows {name} --workdir simple {second} --dry-run",

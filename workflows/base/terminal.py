@@ -14,9 +14,7 @@ def progress_bar(name: str, *, unit: str, total: int | None = None) -> Iterator[
     """A progress bar on a terminal, nothing elsewhere; gives a function of (done, total)."""
     from tqdm import tqdm
 
-    with tqdm(
-        desc=name, total=total, unit=unit, unit_scale=True, leave=False, disable=not sys.stderr.isatty()
-    ) as bar:
+    with tqdm(desc=name, total=total, unit=unit, unit_scale=True, leave=False, disable=not sys.stderr.isatty()) as bar:
 
         def show(done: int, known_total: int | None = None) -> None:
             bar.total = known_total or bar.total

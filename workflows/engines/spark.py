@@ -118,10 +118,7 @@ def driver_address(master: str) -> dict[str, str]:
     """
     if master.startswith("spark://") and not {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
         for host, port in re.findall(r"([^/,:]+):(\d+)", master):  # and of those that stand in for it
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection((host, int(port)), _CONNECT_SECONDS) as way,
-            ):
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), _CONNECT_SECONDS) as way:
                 return {"spark.driver.host": way.getsockname()[0]}
     return {}
 

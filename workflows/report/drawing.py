@@ -85,11 +85,7 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
         for (at, value), size in zip(each.points, each.sizes or [0.1] * len(each.points), strict=True)
     ]
     names, at = [each.name for each in series], [at for each in series for at, _ in each.points]
-    legend = (
-        {"symbolType": "stroke", "symbolStrokeWidth": 2, "columns": LEGEND_COLUMNS}
-        if len(names) > 1
-        else None
-    )
+    legend = {"symbolType": "stroke", "symbolStrokeWidth": 2, "columns": LEGEND_COLUMNS} if len(names) > 1 else None
     named = {"field": "series", "type": "nominal", "legend": legend, "sort": names}
     dashes = {"domain": names, "range": [list(each.dash) for each in series]}
     colour = {**named, "scale": {"domain": names, "range": [_colour(each.colour) for each in series]}}
@@ -99,9 +95,7 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
     marked = {"transform": [{"filter": "datum.marked"}], "mark": _POINT}
     points = {**marked, "encoding": {"size": size, "description": {"field": "tip"}}}
     places = {"x": {"field": "x", **x.spec(at)}, "y": {"field": "y", **y.spec()}}
-    return drawn(
-        {"data": {"values": values}, "encoding": {**places, "color": colour}, "layer": [line, points]}
-    )
+    return drawn({"data": {"values": values}, "encoding": {**places, "color": colour}, "layer": [line, points]})
 
 
 def drawn_intervals(rows: Sequence[Mapping[str, Any]], x: Axis) -> "markupsafe.Markup":

@@ -47,9 +47,7 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
     if sequences := made.get("BuildSequences"):
         facts, drops = sequences.facts, sequences.drops
         known = facts["annotations"] - facts["unknown_entities"]
-        steps.append(
-            step("in sequences", known, {"in sentences or sequences that are left out": in_vocab - known})
-        )
+        steps.append(step("in sequences", known, {"in sentences or sequences that are left out": in_vocab - known}))
         without = dropped(drops, "sequences")
         packed = facts["sequences"] + sum(without.values())
         both = [step("sequences packed", packed), step("sequences with a link", facts["sequences"], without)]
@@ -120,9 +118,7 @@ def _beside(value: float, other: float, name: str) -> str:
     return f"{100 * abs(value - other):.1f} points {'above' if value >= other else 'below'} {name}"
 
 
-def _figure(
-    title: str, unit: str, value: float, ends: Sequence[float] | None, sentence: str
-) -> dict[str, Any]:
+def _figure(title: str, unit: str, value: float, ends: Sequence[float] | None, sentence: str) -> dict[str, Any]:
     low, high = ends or (None, None)
     return {"title": title, "unit": unit, "value": value, "low": low, "high": high, "sentence": sentence}
 

@@ -27,13 +27,7 @@ _ENDS = ("value", "low", "high")
 # The charts: which records, the name of a figure in them, its title, its axis, how its numbers are written.
 _CURVES = (
     ("evaluations", "known_entity_top_1", "Known entities named right on held-out pages", SHARE, "{:.1%}"),
-    (
-        "evaluations",
-        "masked_word_accuracy",
-        "Masked words predicted right on held-out pages",
-        SHARE,
-        "{:.1%}",
-    ),
+    ("evaluations", "masked_word_accuracy", "Masked words predicted right on held-out pages", SHARE, "{:.1%}"),
     ("log", "masked_entity_loss", "Loss of masked entities in training", ",.2~f", "{:.3f}"),
     ("log", "masked_word_loss", "Loss of masked words in training", ",.2~f", "{:.3f}"),
 )
@@ -53,10 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `luke report`."""
     parser = argparse.ArgumentParser(prog="luke report", description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "workdirs",
-        nargs="+",
-        metavar="WORKDIR",
-        help="a work directory; of one alone the place of its report is told",
+        "workdirs", nargs="+", metavar="WORKDIR", help="a work directory; of one alone the place of its report is told"
     )
     parser.add_argument("--output", default="comparison.html", help="the page of several (%(default)s)")
     given = parser.parse_args(arguments)

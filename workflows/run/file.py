@@ -114,9 +114,7 @@ class Run:
 
 def _table(name: str, values: Mapping[str, Any]) -> Any:
     """A table of values that were checked before, lists as tuples again."""
-    return TABLES[name](
-        **{key: tuple(each) if isinstance(each, list) else each for key, each in values.items()}
-    )
+    return TABLES[name](**{key: tuple(each) if isinstance(each, list) else each for key, each in values.items()})
 
 
 def read_table(name: str, values: Mapping[str, Any], source: str, folder: str) -> Any:

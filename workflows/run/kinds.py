@@ -60,9 +60,7 @@ def literal(text: str) -> Any:
         return text
 
 
-def _checked(
-    wanted: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None
-) -> Kind:
+def _checked(wanted: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> Kind:
     def read(value: Any) -> Any:
         if not accepts(value):
             raise ValueError(value)
@@ -90,9 +88,7 @@ POSITIVE_NUMBER = _checked(
     "a number above 0, as 1e-5", lambda value: _is_number(value) and 0 < value < float("inf"), float
 )
 SHARE = _checked("a share between 0 and 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
-DROPOUT_RATE = _checked(
-    "a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1, float
-)
+DROPOUT_RATE = _checked("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1, float)
 SWITCH = _checked("true or false", lambda value: isinstance(value, bool))
 
 

@@ -79,9 +79,7 @@ class Corpus:
         "a dump that is named by its wiki, else none",
     )
     vocab_size: int = option(
-        AUTO,
-        whole_number(4),
-        "entities in the vocabulary, the three special ones included; auto: the preset's",
+        AUTO, whole_number(4), "entities in the vocabulary, the three special ones included; auto: the preset's"
     )
     missing_pages: str = option(
         AUTO,
@@ -165,9 +163,7 @@ def _of_recipe(name: str) -> Option:
         return found
 
     one = _WORDS_OF_TYPES[of_one]
-    wanted = (
-        "a list of two numbers" if name == "betas" else f"{one}, or a list of such" if takes_list else one
-    )
+    wanted = "a list of two numbers" if name == "betas" else f"{one}, or a list of such" if takes_list else one
     several = "; one for all phases, or one for each" if name in ("learning_rate", "warmup_steps") else ""
     return Option(Kind(wanted, read, of_text), f"{HELP[name]}{several}", _RECIPE_FLAGS.get(name, ""))
 
@@ -217,9 +213,7 @@ class FineTuning:
     precision: str = option(AUTO, one_of("float32", "bf16"), "of the matrix products; auto: float32")
     gradient_checkpointing: bool = option(False, SWITCH, "less memory for more work")
     negative_label: str = option(
-        "",
-        TEXT,
-        "the relation that means none and is not scored; empty: no_relation, Other, NA or None, if there",
+        "", TEXT, "the relation that means none and is not scored; empty: no_relation, Other, NA or None, if there"
     )
     tag_column: str = option(
         "",
@@ -250,15 +244,11 @@ class FineTuning:
         "take the learning rate, batch size and epochs that the stage Tune finds (a grid for each task but "
         "extractive_qa, which the paper did not tune, and each variant)",
     )
-    learning_rates: tuple[float, ...] = option(
-        (1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER), "peak learning rates of Tune"
-    )
+    learning_rates: tuple[float, ...] = option((1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER), "peak learning rates of Tune")
     batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), many(whole_number(1)), "batch sizes of Tune")
     epoch_counts: tuple[int, ...] = option((2, 3, 5), many(whole_number(1)), "epochs of Tune")
     tuning_patience: int = option(
-        2,
-        whole_number(),
-        "epochs in a row without a better score on dev that end a fine-tuning of Tune; 0: none do",
+        2, whole_number(), "epochs in a row without a better score on dev that end a fine-tuning of Tune; 0: none do"
     )
 
 
@@ -270,9 +260,7 @@ class Linking:
         "", path(), "folder of documents to link: JSON objects a line (.jsonl) or tables (.parquet)"
     )
     linker: str = option(
-        "",
-        path(),
-        "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose",
+        "", path(), "folder of a BuildLinker, all of whose parts link, on processors; empty: counts of links choose"
     )
     mentions: str = option("", path(), "BuildMentionTable folder by which counts choose; empty: this dump's")
     min_probability: float = option(
@@ -318,10 +306,7 @@ class Machine:
     """The place and the means of the computation; what stages write does not depend on it."""
 
     processes: Any = unhashed_option(
-        AUTO,
-        whole_number(1),
-        "worker processes; auto: the processors that a container may use",
-        flag="--processes",
+        AUTO, whole_number(1), "worker processes; auto: the processors that a container may use", flag="--processes"
     )
     device: str = unhashed_option(
         AUTO,

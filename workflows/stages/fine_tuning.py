@@ -63,11 +63,7 @@ class FineTuningStage(TaskStage):
             seed=self.seed,
             profile=self.corpus.profile,
             preset=self.preset_name(),
-            changes={
-                **self.setting(),
-                **self.values("fine_tuning", "patience", "dropout"),
-                **self.computing(),
-            },
+            changes={**self.setting(), **self.values("fine_tuning", "patience", "dropout"), **self.computing()},
             device=self.device(),
             negative_label=self.label_of_no_relation(),
             tag_column=self.column_of_tags(),

@@ -196,9 +196,7 @@ class FetchQids(CorpusStage):
         """The file that the user gives. Raises: ValueError: there is no such file."""
         path = self.corpus.page_props
         if not os.path.isfile(path):
-            raise ValueError(
-                f"corpus.page_props {path}: no such file; wanted page_props.sql or .sql.gz, none or auto"
-            )
+            raise ValueError(f"corpus.page_props {path}: no such file; wanted page_props.sql or .sql.gz, none or auto")
         return [Source(os.path.basename(path), os.path.abspath(path), os.path.getsize(path))]
 
     def is_current(self) -> bool:
@@ -211,9 +209,7 @@ class FetchQids(CorpusStage):
         """There is a file to read."""
         super().check_needs()
         if not self.has_qids():
-            raise ValueError(
-                f"corpus.page_props {self.corpus.page_props}: FetchQids has nothing to read; give a file"
-            )
+            raise ValueError(f"corpus.page_props {self.corpus.page_props}: FetchQids has nothing to read; give a file")
         if self.corpus.page_props != AUTO:
             with fetch_qids.open_items(self.corpus.page_props):
                 pass

@@ -121,9 +121,7 @@ class PretrainingStage(TorchStage):
         names += [commonest.name] if commonest else []
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
         left_out = self.read_json(PRETRAINING)["left_out"]
-        return Result(
-            files, drops={"sequences:few_entities": left_out} if left_out else {}, facts={"last": figures}
-        )
+        return Result(files, drops={"sequences:few_entities": left_out} if left_out else {}, facts={"last": figures})
 
     def commonest(self) -> Path | None:
         """A file that evaluation compares the entities with, where there are entities."""
@@ -133,8 +131,7 @@ class PretrainingStage(TorchStage):
         last = manifest.facts["last"]
         figures = {name: last[name] for name in HEADLINE if name in last}
         return ", ".join(
-            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.3g}"
-            for name, value in figures.items()
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.3g}" for name, value in figures.items()
         )
 
 
@@ -180,8 +177,7 @@ class ExportHuggingFace(TorchStage):
     VERSION = 7
 
     lite = luigi.BoolParameter(
-        parsing=luigi.BoolParameter.EXPLICIT_PARSING,
-        description="leave out all entities but the special ones",
+        parsing=luigi.BoolParameter.EXPLICIT_PARSING, description="leave out all entities but the special ones"
     )
 
     def requires(self) -> dict[str, Stage]:

@@ -22,13 +22,7 @@ from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
-from workflows.stages.pretraining import (
-    ExportHuggingFace,
-    Pretrain,
-    PretrainingStage,
-    PretrainRoberta,
-    base_model_name,
-)
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainingStage, PretrainRoberta, base_model_name
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
 PRETRAININGS = ("Pretrain", "PretrainRoberta")

@@ -125,9 +125,7 @@ class BuildEntityVocab(SparkStage):
             try:
                 return {"entity_vocab": storage.file_sha256(path)}
             except OSError as error:
-                raise ValueError(
-                    f"corpus.entity_vocab {path}: cannot be read ({error.strerror or error})"
-                ) from None
+                raise ValueError(f"corpus.entity_vocab {path}: cannot be read ({error.strerror or error})") from None
         return {"vocab_size": self.corpus.vocab_size, "missing_pages": self.takes_missing_pages()}
 
     def check_needs(self) -> None:

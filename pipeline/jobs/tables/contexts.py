@@ -52,9 +52,7 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
 
     files += contexts.write_contexts(job.folder, storage.merge_blocks(written).paths(job.folder))
     listed = titles_of_pages(paragraphs, links.where("not is_loop"), job.folder)
-    pages = job.write(
-        listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", order=["page_id"], first=job.parts
-    )
+    pages = job.write(listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", order=["page_id"], first=job.parts)
     result = storage.merge_blocks(written | pages)
     vectors = title_vectors(result.paths(job.folder, f"{PAGE_TITLES}/"), result.rows[contexts.TABLE])
     files.append(write_vectors(job.folder, vectors))
@@ -115,9 +113,7 @@ def number_paragraphs(session: SparkSession, paths: Sequence[str], folder: str, 
     return scan(session, paths, number, schema)
 
 
-def scan(
-    session: SparkSession, paths: Sequence[str], read: Callable[[str], Batches], schema: str
-) -> DataFrame:
+def scan(session: SparkSession, paths: Sequence[str], read: Callable[[str], Batches], schema: str) -> DataFrame:
     """Return what a function makes of each of the files."""
 
     def each(batches: Batches) -> Batches:
@@ -146,9 +142,7 @@ def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """
     links = follow_links(paragraphs, titles, F.col("paragraph"), F.col("link.start").alias("start"))
     is_loop = F.coalesce(F.col("status") == "loop", F.lit(False)).alias("is_loop")
-    return links.select(
-        "page_id", "paragraph", "start", "title", is_loop, F.col("leads_back").alias("is_own")
-    )
+    return links.select("page_id", "paragraph", "start", "title", is_loop, F.col("leads_back").alias("is_own"))
 
 
 def choose_links(links: DataFrame) -> DataFrame:

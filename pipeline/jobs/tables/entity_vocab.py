@@ -112,10 +112,7 @@ def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> E
         if ids.setdefault(row["title"], row["entity_id"]) == row["entity_id"]:
             link_counts[row["entity_id"]] = row["link_count"]
             page_ids[row["entity_id"]] = row["page_id"]
-    drops = {
-        "entities:not_in_dump": len(vocab) - first - len(found),
-        "entities:same_page": len(found) - len(ids),
-    }
+    drops = {"entities:not_in_dump": len(vocab) - first - len(found), "entities:same_page": len(found) - len(ids)}
     return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
 
 

@@ -40,9 +40,7 @@ def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """
     mention = F.expr("substring(text, link.start + 1, link.end - link.start)").alias("mention")
     status = F.coalesce("status", F.lit("missing")).alias("status")
-    return follow_links(paragraphs, titles, mention).select(
-        "page_id", "mention", "title", status, "leads_back"
-    )
+    return follow_links(paragraphs, titles, mention).select("page_id", "mention", "title", status, "leads_back")
 
 
 def follow_links(paragraphs: DataFrame, titles: DataFrame, *columns: Column) -> DataFrame:

@@ -163,9 +163,7 @@ def count_pages(path: str, known: NameKeys) -> tuple[Positions, Positions]:
     """
     places = [np.empty((0, 2), np.int64)]
     for texts, links, pages in _read_texts(path):
-        anchors = [
-            texts[text][start:end] for text, start, end in zip(*map(np.ndarray.tolist, links), strict=True)
-        ]
+        anchors = [texts[text][start:end] for text, start, end in zip(*map(np.ndarray.tolist, links), strict=True)]
         found = [(links.texts, known.of_names([*map(names.normalize_mention, anchors)]))]
         found += find_keys([names.fold(text) for text in texts], NO_LINKS, known)
         for numbers, keys in found:
@@ -177,9 +175,7 @@ def count_pages(path: str, known: NameKeys) -> tuple[Positions, Positions]:
 
 def _read_texts(path: str) -> Iterator[tuple[list[str], Links, Positions]]:
     """(texts, their links, their pages' ids) of a file of paragraphs, some after others."""
-    for batch in storage.read_batches(
-        path, ["page_id", "text", "links.list.element.start", "links.list.element.end"]
-    ):
+    for batch in storage.read_batches(path, ["page_id", "text", "links.list.element.start", "links.list.element.end"]):
         links = batch.column("links")
         starts, ends = (links.flatten().field(name).to_numpy().astype(np.int64) for name in ("start", "end"))
         texts = np.repeat(np.arange(len(links)), links.value_lengths().to_numpy())
@@ -194,9 +190,7 @@ def with_occurrences(anchors: DataFrame, folder: str) -> DataFrame:
         counts = np.load(storage.join(folder, _COUNTS), mmap_mode="r")
         for batch in batches:
             rows = known.rows(known.of_names(batch.column("mention").to_pylist()))
-            yield pa.record_batch(
-                [*batch.columns, pa.array(counts[rows])], [*batch.schema.names, "occurrences"]
-            )
+            yield pa.record_batch([*batch.columns, pa.array(counts[rows])], [*batch.schema.names, "occurrences"])
 
     schema = "mention string, title string, link_count long, total_links long, occurrences long"
     return anchors.select("mention", "title", "link_count", "total_links").mapInArrow(add, schema)
@@ -226,9 +220,7 @@ def mention_table(anchors: DataFrame, entities: DataFrame) -> DataFrame:
     )
 
 
-def link_targets(
-    anchors: DataFrame, entities: DataFrame, pages: DataFrame, qids: DataFrame | None = None
-) -> DataFrame:
+def link_targets(anchors: DataFrame, entities: DataFrame, pages: DataFrame, qids: DataFrame | None = None) -> DataFrame:
     """The table `targets`: each page, entity, and title that a mention links to, once; of two pages the lower id."""
     once = pages.groupBy("title").agg(F.min("page_id").alias("page_id"))
     linked = anchors.select("title").distinct()
@@ -253,9 +245,7 @@ def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     found = links.select(*_PAGE_LINKS.names).mapInArrow(by_page, f"page_id long, {names}, ambiguous int")
     once = pages.groupBy(F.col("title").alias("page")).agg(F.min("page_id").alias("page_id"))
     return once.join(found, "page_id", "left").select(
-        "page",
-        F.coalesce("names", F.array()).alias("names"),
-        F.coalesce("ambiguous", F.lit(0)).alias("ambiguous"),
+        "page", F.coalesce("names", F.array()).alias("names"), F.coalesce("ambiguous", F.lit(0)).alias("ambiguous")
     )
 
 

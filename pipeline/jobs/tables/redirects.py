@@ -78,9 +78,7 @@ def find_variants(linked: DataFrame, titles: DataFrame, conversion: Conversion) 
     absent = linked.distinct().join(titles.select(F.col("title").alias("target")), "target", "left_anti")
     found = absent.select("target", F.posexplode(keys("target")).alias("rank", "key")).join(known, "key")
     best = found.groupBy("target").agg(F.min(F.struct("rank", "hops", "title", "canonical")).alias("best"))
-    return best.select(
-        F.col("target").alias("title"), "best.canonical", "best.hops", F.lit("variant").alias("status")
-    )
+    return best.select(F.col("target").alias("title"), "best.canonical", "best.hops", F.lit("variant").alias("status"))
 
 
 def _follow(steps: DataFrame) -> DataFrame:
@@ -91,9 +89,7 @@ def _follow(steps: DataFrame) -> DataFrame:
     current = keep(steps)
     going = None
     while True:
-        nexts = current.select(
-            F.col("title").alias("at"), F.col("at").alias("next"), F.col("hops").alias("more")
-        )
+        nexts = current.select(F.col("title").alias("at"), F.col("at").alias("next"), F.col("hops").alias("more"))
         joined = current.join(nexts, "at", "left")
         still = joined.where(F.col("next").isNotNull()).count()
         if still in (0, going):

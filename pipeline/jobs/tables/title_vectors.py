@@ -38,9 +38,7 @@ def titles_of_pages(paragraphs: DataFrame, links: DataFrame, folder: str) -> Dat
         numbers = TextMap(storage.join(folder, TITLE_NUMBERS))
         for batch in batches:
             lists = batch.column("titles").to_pylist()
-            found = [
-                sorted(number for each in of if (number := numbers.get(each)) is not None) for of in lists
-            ]
+            found = [sorted(number for each in of if (number := numbers.get(each)) is not None) for of in lists]
             columns = [batch.column("page_id"), pa.array(found, pa.list_(pa.int32()))]
             yield pa.record_batch(columns, schema=schemas.PAGE_TITLES.schema)
 

@@ -15,10 +15,7 @@ _SOME_TERM = re.compile(r";(?<=[\n*#:>];)")
 _SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
 # Between the lines of a poem; and between tabs, whose names are no text.
-_BETWEEN = {
-    "poem": r"\n[ :]*",
-    "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?",
-}
+_BETWEEN = {"poem": r"\n[ :]*", "tabber": r"(?:<tabber\b[^<>]*>|\|-\|)(?:\s*[^\s=|<>\[\]{}][^\n=|<>\[\]{}]{0,200}=)?"}
 _TERM = re.compile(r"\n((?i:<(?:noinclude|onlyinclude|translate)>)?)(?=[*#:]*;)([*#:;]++)([^\n]*:[^\n]*)")
 _ADDRESS = rf"(?<!\w){PROTOCOLS}[^\s<>\[\]]++"
 _TERM_TOKENS = re.compile(

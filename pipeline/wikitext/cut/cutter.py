@@ -140,9 +140,7 @@ class Cutter:
             is_spoken = rule is _unspoken and not self.depth["templates"]
             self.cut(start, end, SPOKEN if is_spoken else GONE, "templates")
         else:
-            if self.depth[
-                "templates"
-            ]:  # to the template around it neither a bar nor an equals sign is a mark
+            if self.depth["templates"]:  # to the template around it neither a bar nor an equals sign is a mark
                 shown = protect("|") if shown == "|" else shown.replace("=", protect("="))
             self.cut(start, end, shown, "templates:shown_by_guess" if rule is guess else "")
 

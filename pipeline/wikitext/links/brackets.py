@@ -70,9 +70,7 @@ class _Reader:
         else:
             reason = reason or "invalid_title"
             is_text = reason == "invalid_title"
-            self.parts.append(
-                self.rules.show(reason, self.label(label, shown, literal=not is_text), self.drops)
-            )
+            self.parts.append(self.rules.show(reason, self.label(label, shown, literal=not is_text), self.drops))
         self.text(rest)
 
     def label(self, label: str | None, shown: str, *, literal: bool) -> str:

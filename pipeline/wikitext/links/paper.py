@@ -133,10 +133,7 @@ class TreeReader:
         title = str(link.title)
         target, reason, shown = self.rules.resolve(title)
         inside = [] if link.text is None else link.text.nodes
-        if any(isinstance(node, Wikilink) for node in flat(inside)) and reason not in (
-            "category",
-            "interlanguage",
-        ):
+        if any(isinstance(node, Wikilink) for node in flat(inside)) and reason not in ("category", "interlanguage"):
             self.around_link(inside, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))

@@ -21,12 +21,9 @@ def mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     reasons = [reason for _, reason, _ in links]
     pieces[1::4] = ["" if reason else OPEN for reason in reasons]
     pieces[2::4] = [
-        rules.show(reason, label, drops) if reason else label
-        for reason, label in zip(reasons, labels, strict=True)
+        rules.show(reason, label, drops) if reason else label for reason, label in zip(reasons, labels, strict=True)
     ]
-    pieces[3::4] = [
-        trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)
-    ]
+    pieces[3::4] = [trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)]
     return "".join(pieces), [target for target, reason, _ in links if not reason]
 
 

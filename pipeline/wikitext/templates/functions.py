@@ -16,9 +16,7 @@ from pipeline.wikitext.templates.units import convert
 _WORDS: Mapping[str, Mapping[str, str]] = read_table("words")
 _NUMBER = re.compile(r"(?:-(?=[\d.]))?(?:\d+|(?=\.\d))(?:\.\d*)?", re.ASCII)
 _CENTURY = re.compile(r"[IVX]+|\d{1,2}")
-_JOINTS = frozenset(
-    ("à", "et", "ou", "x", "×", "-", "–", "to", "and", "or", "a", "y", "o", "e", "und", "bis")
-)
+_JOINTS = frozenset(("à", "et", "ou", "x", "×", "-", "–", "to", "and", "or", "a", "y", "o", "e", "und", "bis"))
 _LONGEST_PART = 16  # characters of a fraction's
 _SLASHED = re.compile(r"\d\d?/\d\d?/\d{1,4}", re.ASCII)
 _INTEGER = re.compile(r"[+\-−–]?\d{1,3}", re.ASCII)

@@ -31,11 +31,7 @@ def guess(arguments: Arguments) -> str | None:
     if len(text) < _LEAST_LETTERS or (text.isascii() and text.count(" ") < _LEAST_WORDS - 1):
         return None
     others = sum(map(len, arguments.values())) - len(arguments["0"]) - len(text)
-    if (
-        others > _LONGEST_OTHER
-        or _NO_TEXT.search(f"\n{text}")
-        or (arguments.alone and not _SENTENCE.search(text))
-    ):
+    if others > _LONGEST_OTHER or _NO_TEXT.search(f"\n{text}") or (arguments.alone and not _SENTENCE.search(text)):
         return None
     words = _WORD.findall(_LINK.sub(r"\1", text))
     unspaced = not text.isascii() and any(len(word) >= _LEAST_LETTERS // 2 for word in words)

@@ -53,9 +53,7 @@ class Unit(NamedTuple):
     def times(self, size: float, symbol: str, word: str, to: str) -> "Unit":
         """Return the unit that is so many times as large, with what stands before its symbol and its names."""
         names = tuple(word + name for name in self.names)
-        return self._replace(
-            symbol=symbol + self.symbol, size=self.size * size, to=to, names=names, to_below_3=""
-        )
+        return self._replace(symbol=symbol + self.symbol, size=self.size * size, to=to, names=names, to_below_3="")
 
 
 @cache
@@ -239,9 +237,7 @@ def _targets(rest: list[str], measure: Measure) -> tuple[list[str], int | None]:
     return ([codes] if unit_of(codes) else re.split(r"[ +]", codes)), digits
 
 
-def _converted(
-    measure: Measure, code: str, digits: int | None, arguments: Arguments, shape: _Shape
-) -> str | None:
+def _converted(measure: Measure, code: str, digits: int | None, arguments: Arguments, shape: _Shape) -> str | None:
     """The measure in another unit, with its symbol or name; None where that is no unit of the same kind."""
     parts = [_tables()["units"][part] for part in _PARTS.get(code, ())]
     target = parts[0] if parts else unit_of(code)

@@ -243,9 +243,7 @@ def _newton(
         powers = np.exp(scores - best)
         totals = powers.sum(axis=1, keepdims=True)
         loss = (
-            (best + np.log(totals)).sum()
-            - scores[is_right].sum()
-            + ((weights - expected) ** 2 / variances).sum() / 2
+            (best + np.log(totals)).sum() - scores[is_right].sum() + ((weights - expected) ** 2 / variances).sum() / 2
         )
         return float(loss), powers / totals
 

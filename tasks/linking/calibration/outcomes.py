@@ -86,9 +86,7 @@ class Outcomes:
             coherence=filled((row.coherence for row in some), float),
             is_guess=filled((of.guesses() for of in found), bool),
             is_unknown=filled((row.is_unknown for row in some), bool),
-            is_right=filled(
-                ([each.title == row.title for each in row.candidates.items] for row in some), bool
-            ),
+            is_right=filled(([each.title == row.title for each in row.candidates.items] for row in some), bool),
             is_known=np.array([row.title is not None for row in some], bool),
             open_shares=np.array([each.open_share for each in found], np.float64),
             sizes=sizes,
@@ -116,8 +114,7 @@ class Outcomes:
         """(mentions): the probability of the best candidate, and whether it is right."""
         rows = zip(self.shares, self.sizes, self.open_shares.tolist(), strict=True)
         found = [
-            certainty.probabilities(each[:size], None if math.isnan(share) else share)
-            for each, size, share in rows
+            certainty.probabilities(each[:size], None if math.isnan(share) else share) for each, size, share in rows
         ]
         best = np.array([int(each.argmax()) for each in found], np.int64)
         right = self.is_right[np.arange(len(best)), best]
@@ -155,10 +152,7 @@ def rows_of_documents(
 
 
 def rows_of(
-    linker: Linker,
-    asked: LinkingExample,
-    titles: Sequence[str | None],
-    shares: Sequence[Floats | list[float]],
+    linker: Linker, asked: LinkingExample, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
 ) -> list[Row]:
     """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None

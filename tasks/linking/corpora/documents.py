@@ -65,9 +65,7 @@ def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:
         size = storage.file_size(path) or 0
         pieces = [(start, min(size, start + block_bytes)) for start in range(0, size, block_bytes)]
         ranges = _groups(path, block_bytes) if path.endswith(TABLE) else pieces
-        blocks += [
-            Block(number, path, start, end) for number, (start, end) in enumerate(ranges, start=len(blocks))
-        ]
+        blocks += [Block(number, path, start, end) for number, (start, end) in enumerate(ranges, start=len(blocks))]
     return blocks
 
 

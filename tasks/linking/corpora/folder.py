@@ -21,9 +21,7 @@ LINKER = "linker.json"
 SCORES = ("accuracy", "accuracy_interval", "candidate_recall", "candidate_recall_interval")
 
 
-def build(
-    folder: str, parts: Mapping[str, tuple[str, Sequence[str]]], scores: Figures, facts: Figures
-) -> None:
+def build(folder: str, parts: Mapping[str, tuple[str, Sequence[str]]], scores: Figures, facts: Figures) -> None:
     """Link the files of each part, a folder with names in it, into a folder of the part's name; then describe them.
 
     `scores` are those of EvaluateLinking, `facts` what else `linker.json` has.

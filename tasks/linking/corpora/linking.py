@@ -23,13 +23,7 @@ Link = tuple[int, int, str]
 
 
 def build(
-    run: RunBlocks,
-    folder: str,
-    documents: str,
-    settings: LinkerSettings,
-    *,
-    block_bytes: int,
-    max_rejected: float,
+    run: RunBlocks, folder: str, documents: str, settings: LinkerSettings, *, block_bytes: int, max_rejected: float
 ) -> storage.Result:
     """Write the three tables, block by block.
 
@@ -102,9 +96,7 @@ class DocumentLinker(BlockJob):
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
         with contextlib.ExitStack() as stack:
             writers = {
-                table: stack.enter_context(
-                    storage.parquet_rows(storage.join(folder, path), TABLES[table].schema)
-                )
+                table: stack.enter_context(storage.parquet_rows(storage.join(folder, path), TABLES[table].schema))
                 for table, path in paths.items()
             }
 
@@ -129,8 +121,7 @@ class DocumentLinker(BlockJob):
                 links += sum(len(found) for _, found in paragraphs)
                 writers["pages"].extend([(number, each.id, False, len(paragraphs))])
                 writers["paragraphs"].extend(
-                    (number, each.id, place, "", text, found)
-                    for place, (text, found) in enumerate(paragraphs)
+                    (number, each.id, place, "", text, found) for place, (text, found) in enumerate(paragraphs)
                 )
         count = {table: writer.count for table, writer in writers.items()}
         files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())

@@ -101,9 +101,7 @@ def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
             reading.text += "\n"
         return
     if not word or tag not in ("B", "I", "O"):
-        raise ValueError(
-            f"{where}: found the token {word!r} with {tag!r}; wanted a token, and behind it B, I or O"
-        )
+        raise ValueError(f"{where}: found the token {word!r} with {tag!r}; wanted a token, and behind it B, I or O")
     if tag != "O" and len(columns) < 4:
         raise ValueError(
             f"{where}: {len(columns)} columns; wanted the token, {tag}, the mention, and its entity or --NME--"
@@ -128,11 +126,7 @@ def _title(columns: list[str], where: str) -> str | None:
         try:  # signs beyond four digits are two
             return page_title(name.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:
-            raise ValueError(
-                f"{where}: {entity!r} has half of a sign, \\ud800 to \\udfff; wanted both"
-            ) from None
+            raise ValueError(f"{where}: {entity!r} has half of a sign, \\ud800 to \\udfff; wanted both") from None
     if not (title := title_of_address(address)):
-        raise ValueError(
-            f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title"
-        )
+        raise ValueError(f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title")
     return title

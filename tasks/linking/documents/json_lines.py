@@ -22,9 +22,7 @@ class Format(NamedTuple):
     one: Callable[[Any, int], Mention]
 
 
-def read_document(
-    record: Record, number: int, left_out: Skipped | None = None, *, is_answer: bool = False
-) -> Document:
+def read_document(record: Record, number: int, left_out: Skipped | None = None, *, is_answer: bool = False) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
     Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
@@ -44,11 +42,7 @@ def read_document(
         if name in record.values and text:
             annotated = record.span(name, record.values[name], len(text), CHARACTERS)
     formats = [each for field, each in FORMATS.items() if field in record.values]
-    if (
-        is_answer
-        and formats in ([], [FORMATS["labels"]])
-        and {"labels", "entity_mentions"} & {*record.values}
-    ):
+    if is_answer and formats in ([], [FORMATS["labels"]]) and {"labels", "entity_mentions"} & {*record.values}:
         formats = [ELEVANT_ANSWERS]
     mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
     return Document(record.where, str(found), text, mentions, annotated)
@@ -126,6 +120,5 @@ FORMATS = {
     "labels": Format(partial(children, name="labels"), _elevant),
 }
 ELEVANT_ANSWERS = Format(  # which lack the field where nothing is found
-    lambda record: children(record, "entity_mentions") if "entity_mentions" in record.values else (),
-    _elevant_answer,
+    lambda record: children(record, "entity_mentions") if "entity_mentions" in record.values else (), _elevant_answer
 )

@@ -27,9 +27,7 @@ def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document
     """
     documents = list(_read(path, left_out))
     if not documents:
-        reason = (
-            f"; all are left out: {left_out.documents.lines()[0]}" if left_out and left_out.documents else ""
-        )
+        reason = f"; all are left out: {left_out.documents.lines()[0]}" if left_out and left_out.documents else ""
         raise ValueError(f"{path}: no document{reason}; wanted {WANTED}")
     check_ids(documents)
     return documents
@@ -107,17 +105,13 @@ def read_answers(
             if answer.id not in texts and left_out:
                 raise answer.error("the answer is to none of the gold documents that remain")
             if answer.id not in texts:
-                raise answer.error(
-                    f"no gold document has the id {answer.id!r}; wanted answers to those documents"
-                )
+                raise answer.error(f"no gold document has the id {answer.id!r}; wanted answers to those documents")
             if texts[answer.id].text != answer.text:
                 raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
             if answer.mentions is None:
                 raise answer.error("no field 'mentions'; wanted what link answers")
             rows = children(record, "mentions") if "mentions" in record.values else ()
-            reasons = {
-                place_of(each): str(each.values["reason"]) for each in rows if each.values.get("reason")
-            }
+            reasons = {place_of(each): str(each.values["reason"]) for each in rows if each.values.get("reason")}
             found[answer.id] = Answers(answer.mentions, probabilities_of(rows), reasons)
     if not found and not failed:
         reason = f"; all are left out: {left_out.answers.lines()[0]}" if left_out and left_out.answers else ""

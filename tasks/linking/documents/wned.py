@@ -67,9 +67,7 @@ def _mention(text: str, values: dict[str, str], where: str) -> Mention:
     found = next((match for place in places if words.strip() and (match := pattern.match(text, place))), None)
     if found is None:
         there = text[start : start + int(values["length"])]
-        raise ValueError(
-            f"{where}: {there!r} stands at the offset {values['offset']}; wanted the mention {words!r}"
-        )
+        raise ValueError(f"{where}: {there!r} stands at the offset {values['offset']}; wanted the mention {words!r}")
     name = page_title(values["wikiName"])
     return Mention(*found.span(), None if name in NO_ENTITY else name)
 
@@ -99,9 +97,7 @@ def _parse(path: Path) -> list[_Annotated]:
             documents[-1].annotations.append((parser.CurrentLineNumber, {}))
         elif tag in FIELDS:
             if not (documents and documents[-1].annotations):
-                raise error(
-                    f"{tag} stands outside of annotations; wanted document, annotation and in that {tag}"
-                )
+                raise error(f"{tag} stands outside of annotations; wanted document, annotation and in that {tag}")
             documents[-1].annotations[-1][1][tag] = ""
             open_field.append(tag)
 

@@ -56,6 +56,4 @@ def elevant(values: Values) -> str:
         "text": values["text"],
         "entity_mentions": mentions,
     }
-    return json_line(
-        article | {name: values[name] for name in ("evaluation_span", "labels") if name in values}
-    )
+    return json_line(article | {name: values[name] for name in ("evaluation_span", "labels") if name in values})

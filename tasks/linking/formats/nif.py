@@ -61,9 +61,7 @@ def read_graph(data: bytes, kind: str) -> Graph:
         raise ValueError("request: nested too deeply; wanted NIF") from None
     except Exception as error:  # rdflib's parsers raise what they like
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise ValueError(
-            reason if reason.startswith("request: ") else f"request: no {kind} ({reason})"
-        ) from None
+        raise ValueError(reason if reason.startswith("request: ") else f"request: no {kind} ({reason})") from None
     return graph
 
 

@@ -15,9 +15,7 @@ STYLE = """mark, a { background: rgb(110 155 255 / calc(.1 + .5 * var(--sure, 1)
   padding: .1em .2em; }
 a { text-decoration: underline; }
 .none { background: none; outline: 1px dashed #999; }"""
-LEGEND = (
-    '<mark>a page</mark> <mark style="--sure: 0.1">an unsure one</mark> <mark class="none">no page</mark>'
-)
+LEGEND = '<mark>a page</mark> <mark style="--sure: 0.1">an unsure one</mark> <mark class="none">no page</mark>'
 
 
 def page(wiki: str | None) -> Format:

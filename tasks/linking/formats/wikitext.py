@@ -32,9 +32,7 @@ def document(values: Mapping[str, Any]) -> str:
 def linked(text: str, links: list[tuple[int, int, str]]) -> str:
     """The text with its links; letters beside these are references, too, for a wiki takes them into the link."""
     inside = {place for start, end, _ in links for place in range(start, end)}
-    beside = {
-        place for start, end, _ in links for place in (start - 1, end) if text[place : place + 1].isalpha()
-    }
+    beside = {place for start, end, _ in links for place in (start - 1, end) if text[place : place + 1].isalpha()}
     beside.update(found.start() for found in SPECIAL.finditer(text))
     others = [(place, place + 1, reference(text[place])) for place in beside - inside]
     return replaced(text, sorted(links + others), str)

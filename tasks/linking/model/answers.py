@@ -102,10 +102,7 @@ def masked_mentions_of(
         masked.append(MaskedMention((first, last), rows, unknown, log_prior) if is_asked else None)
     ends = windows(len(ids), model.room, max(1, model.room - model.room // 4))
     special = model.tokenizer.cls_id, model.tokenizer.sep_id
-    found = [
-        Window(start, end, np.array([special[0], *ids[start:end], special[1]], np.int64))
-        for start, end in ends
-    ]
+    found = [Window(start, end, np.array([special[0], *ids[start:end], special[1]], np.int64)) for start, end in ends]
     starts = [window.start for window in found]
     for each in filter(None, masked):
         first = each.tokens[0]
@@ -198,9 +195,7 @@ def vectors_of(model: EntityModel, masked: Sequence[MaskedMention]) -> tuple[Ten
 
 def shares_of(mention: MaskedMention, logits: Floats, certainty: Certainty) -> Floats:
     """The softmax of the candidates' scores."""
-    scores = (
-        certainty.prior_weight * mention.log_prior + logits + certainty.unknown_offset * (mention.rows < 0)
-    )
+    scores = certainty.prior_weight * mention.log_prior + logits + certainty.unknown_offset * (mention.rows < 0)
     return softmax(scores, 1.0)
 
 

@@ -36,9 +36,7 @@ _AT_HAND = 1 << 14  # titles
 class TitleRows:
     """Rows that the entity table and the bias of its head would have for titles."""
 
-    def __init__(
-        self, module: LukeForPretraining, tokenizer: WordTokenizer, known: Sequence[tuple[int, str]]
-    ) -> None:
+    def __init__(self, module: LukeForPretraining, tokenizer: WordTokenizer, known: Sequence[tuple[int, str]]) -> None:
         """Fit the map by ridge regression.
 
         `known` are rows of its entity table with titles, the rarest last. The rarer half counts, and of that the
@@ -85,9 +83,7 @@ def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     given.sub_(means[0])
     square = given.T @ given
     strength = (RIDGE * square.diagonal().mean()).clamp(min=torch.finfo(square.dtype).eps)
-    matrix = torch.linalg.solve(
-        square + strength * torch.eye(len(square)).to(square), given.T @ (wanted - means[1])
-    )
+    matrix = torch.linalg.solve(square + strength * torch.eye(len(square)).to(square), given.T @ (wanted - means[1]))
     return matrix, means[1] - means[0] @ matrix
 
 
@@ -124,9 +120,7 @@ class EntityModel:
 # Loading
 
 
-def load_model(
-    folder: Path, table: MentionTable, tokenizer: WordTokenizer, *, device: str = "auto"
-) -> EntityModel:
+def load_model(folder: Path, table: MentionTable, tokenizer: WordTokenizer, *, device: str = "auto") -> EntityModel:
     """The model of a folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM.
 
     The latter two tell the titles of their entities (`entity_vocab.json`), by which these are the table's. Raises:

@@ -37,15 +37,9 @@ def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None)
     rows = [row for number, pair in enumerate(pairs) for row in outcomes(number, pair, finder)]
     figures = {"overall": shares_of(rows, finder)}
     if finder:
-        figures["ambiguous"] = shares_of(
-            [row for row in rows if row.is_reachable and row.has_several], finder
-        )
-        counts, right = (
-            Counter(row.step for row in some) for some in (rows, [r for r in rows if r.is_right])
-        )
-        figures["steps"] = {
-            step: {"mentions": counts[step], "right": right[step]} for step in STEPS if counts[step]
-        }
+        figures["ambiguous"] = shares_of([row for row in rows if row.is_reachable and row.has_several], finder)
+        counts, right = (Counter(row.step for row in some) for some in (rows, [r for r in rows if r.is_right]))
+        figures["steps"] = {step: {"mentions": counts[step], "right": right[step]} for step in STEPS if counts[step]}
     return figures
 
 

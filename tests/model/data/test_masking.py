@@ -127,9 +127,7 @@ def test_paper_masks_exactly_the_budget_in_sub_words(corpus: Corpus) -> None:
         masked = subject.mask(sequence_of(words), epoch=0, index=index)
         chosen = masked.word_labels[1:-1] != IGNORED
         assert chosen.sum() == 6
-        splits += any(
-            len({bool(chosen[i]) for i in group}) == 2 for group in words_of(words, corpus.word_starts)
-        )
+        splits += any(len({bool(chosen[i]) for i in group}) == 2 for group in words_of(words, corpus.word_starts))
     assert splits == 50
 
 
@@ -154,18 +152,12 @@ def test_every_place_is_masked_alike_and_words_apart_from_entities(corpus: Corpu
     # 300 of 2,000 each on average, standard deviation 16.
     for are_chosen in (words, entities):
         assert abs(are_chosen.sum(axis=0) - 300).max() < 80
-    assert abs(np.corrcoef(words.T, entities.T)[:40, 40:]).max() < 0.12, (
-        "of independent draws 0, deviation 0.022"
-    )
+    assert abs(np.corrcoef(words.T, entities.T)[:40, 40:]).max() < 0.12, "of independent draws 0, deviation 0.022"
 
 
 def test_masks_are_a_function_of_seed_epoch_and_index(corpus: Corpus) -> None:
     def labels(seed: int, epoch: int, index: int) -> list[int]:
-        return (
-            masker(corpus, seed=seed)
-            .mask(sequence_of([4] * 400), epoch=epoch, index=index)
-            .word_labels.tolist()
-        )
+        return masker(corpus, seed=seed).mask(sequence_of([4] * 400), epoch=epoch, index=index).word_labels.tolist()
 
     assert labels(1, 2, 3) == labels(1, 2, 3)
     distinct = {tuple(labels(*key)) for key in itertools.product(range(2), range(2), range(2))}
@@ -220,12 +212,8 @@ def literal_choice(lengths: list[int], order: list[int], budget: int) -> list[in
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    data=st.data(), lengths=st.lists(st.integers(1, 9), min_size=1, max_size=60), budget=st.integers(1, 60)
-)
-def test_choice_of_words_equals_the_literal_rule(
-    data: st.DataObject, lengths: list[int], budget: int
-) -> None:
+@given(data=st.data(), lengths=st.lists(st.integers(1, 9), min_size=1, max_size=60), budget=st.integers(1, 60))
+def test_choice_of_words_equals_the_literal_rule(data: st.DataObject, lengths: list[int], budget: int) -> None:
     order = data.draw(st.permutations(range(len(lengths))))
     chosen = choose_words(np.array(lengths), np.array(order), budget)
     assert chosen.tolist() == literal_choice(lengths, order, budget)

@@ -131,11 +131,7 @@ def test_entities_are_counted_over_all_or_chosen_sequences(tmp_path: Path, chose
     rows = random_rows(40)
     corpus = Corpus(write_sequences(tmp_path, rows, held_out=random_rows(5, seed=9)))
     assert corpus.table.column("word_ids").num_chunks > 1
-    ids = [
-        entity
-        for number in (range(40) if chosen is None else chosen)
-        for entity in rows[number]["entity_ids"]
-    ]
+    ids = [entity for number in (range(40) if chosen is None else chosen) for entity in rows[number]["entity_ids"]]
     counts = count_entities(corpus, None if chosen is None else np.array(chosen, np.int64))
     assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
 
@@ -166,9 +162,7 @@ def test_missing_column_is_refused(tmp_path: Path) -> None:
     path = folder / "sequences" / "block-00000.arrow"
     write_arrow(path, pa.table({"page_id": [1, 2, 3]}))
     change_manifest(folder, lambda manifest: manifest["files"][0].update(bytes=path.stat().st_size))
-    with pytest.raises(
-        ValueError, match="columns word_ids, entity_ids, entity_starts, entity_ends are missing"
-    ):
+    with pytest.raises(ValueError, match="columns word_ids, entity_ids, entity_starts, entity_ends are missing"):
         Corpus(folder)
 
 

@@ -41,11 +41,7 @@ def test_every_output_is_compared(tmp_path: Path, kind: str, capsys: pytest.Capt
     assert left_out == (f"the classifier of {kind}" if is_fine_tuned else "")
     assert main(["check", folder]) == (3 if is_fine_tuned else 0)
     lines = capsys.readouterr().out.splitlines()
-    told = (
-        f"encoder only, equal within 0.0001; not compared: {left_out}"
-        if is_fine_tuned
-        else "equal within 0.0001"
-    )
+    told = f"encoder only, equal within 0.0001; not compared: {left_out}" if is_fine_tuned else "equal within 0.0001"
     assert lines[-1] == f"{folder}: {told}"
     assert {line[:14].strip() for line in lines[:-1]} == OUTPUTS[kind]
 
@@ -65,25 +61,18 @@ def test_a_difference_is_found_and_named(
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == f"{folder}: DIFFERENT by more than 0.0001: entity logits"
     monkeypatch.setattr(
-        compare,
-        "our_outputs",
-        lambda *arguments: computed(*arguments) | {"word states": torch.tensor(torch.nan)},
+        compare, "our_outputs", lambda *arguments: computed(*arguments) | {"word states": torch.tensor(torch.nan)}
     )
     assert main(["check", folder]) == 1
 
 
-def test_parameters_that_transformers_draws_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parameters_that_transformers_draws_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved("LukeModel", tmp_path / "model")
     path = tmp_path / "model" / "model.safetensors"
     save_file({key: tensor for key, tensor in load_file(path).items() if "_query." not in key}, path)
     assert main(["check", folder]) == 1
     out = capsys.readouterr().out
-    assert (
-        "not in the weights, drawn at random by transformers: encoder.layer.0.attention.self.e2e_query.bias"
-        in out
-    )
+    assert "not in the weights, drawn at random by transformers: encoder.layer.0.attention.self.e2e_query.bias" in out
     assert "DIFFERENT by more than 0.0001: word states, entity states" in out
 
 
@@ -101,10 +90,7 @@ def test_encoder_alone_is_compared_where_the_head_is_not_tied(
 
 def test_what_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path)]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"{tmp_path / 'config.json'}: no such file; give a folder of transformers\n"
-    )
+    assert capsys.readouterr().err == f"{tmp_path / 'config.json'}: no such file; give a folder of transformers\n"
     folder = saved("BertModel", tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"\0" * 99)
     assert main(["check", folder]) == 2

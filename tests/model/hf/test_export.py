@@ -71,10 +71,7 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
     loaded = theirs.state_dict()
     for key, tensor in state.items():
         assert torch.equal(loaded[key][: len(tensor)], tensor), key
-    words, entities = (
-        "luke.embeddings.word_embeddings.weight",
-        "luke.entity_embeddings.entity_embeddings.weight",
-    )
+    words, entities = ("luke.embeddings.word_embeddings.weight", "luke.entity_embeddings.entity_embeddings.weight")
     assert torch.equal(loaded["lm_head.decoder.weight"], loaded[words])
     assert torch.equal(loaded["lm_head.decoder.bias"], loaded["lm_head.bias"])
     assert torch.equal(loaded["entity_predictions.decoder.weight"], loaded[entities])
@@ -87,9 +84,7 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
 
 
 @torch.no_grad()
-def outputs(
-    theirs: Any, ours: LukeForPretraining, batch: PaddedBatch
-) -> tuple[Any, torch.Tensor, torch.Tensor]:
+def outputs(theirs: Any, ours: LukeForPretraining, batch: PaddedBatch) -> tuple[Any, torch.Tensor, torch.Tensor]:
     """What transformers' model says of a batch, and our logits of words and of entities."""
     found = theirs(**transformers_inputs(batch))
     flat = flat_of(batch)
@@ -176,17 +171,12 @@ def test_an_export_is_a_tokenizer_and_a_model_to_go_on_with(exported: Path, tmp_
     assert config["vocab_size"] == len(words) == 50267
     pretrained(tmp_path / "next", vocab_size=50267)
     export(
-        tmp_path / "next",
-        tmp_path / "again",
-        tokenizer=exported,
-        entity_vocab=tmp_path / "next" / "entity_vocab.json",
+        tmp_path / "next", tmp_path / "again", tokenizer=exported, entity_vocab=tmp_path / "next" / "entity_vocab.json"
     )
     assert (tmp_path / "again" / "vocab.json").read_bytes() == (exported / "vocab.json").read_bytes()
 
 
-def test_export_has_the_same_bytes_each_time(
-    shared: Path, source: Path, exported: Path, tmp_path: Path
-) -> None:
+def test_export_has_the_same_bytes_each_time(shared: Path, source: Path, exported: Path, tmp_path: Path) -> None:
     run_export(shared, source, tmp_path / "again")
     names = sorted(path.name for path in exported.iterdir())
     assert names == [
@@ -238,10 +228,7 @@ def test_models_that_transformers_cannot_be_are_refused(
         ("{", "not JSON"),
         ('{"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3, "C": 4, "D": 5}', r"\[MASK\] missing"),
         (json.dumps(TITLES | {"A": 6}), "7 entries, but the model has 6; give"),
-        (
-            json.dumps(TITLES | {"[PAD]": 1, "[UNK]": 0}),
-            r"begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted",
-        ),
+        (json.dumps(TITLES | {"[PAD]": 1, "[UNK]": 0}), r"begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted"),
     ],
 )
 def test_vocabularies_of_other_entities_are_refused(
@@ -274,11 +261,7 @@ def test_what_transformers_wrote_is_exported_again_with_the_same_bits(
     import transformers
 
     titles = TITLES | {"[MASK2]": 3, "Beyoncé": 6}
-    changes = {
-        "vocab_size": 50265,
-        "entity_vocab_size": len(titles),
-        "use_entity_aware_attention": entity_aware,
-    }
+    changes = {"vocab_size": 50265, "entity_vocab_size": len(titles), "use_entity_aware_attention": entity_aware}
     theirs = save_tied(luke_of_transformers("LukeForMaskedLM", **changes), tmp_path / "theirs")
     (tmp_path / "entities.json").write_text(json.dumps(titles))
     run_export(shared, tmp_path / "theirs", tmp_path / "ours", tmp_path / "entities.json")
@@ -302,9 +285,7 @@ def test_what_transformers_wrote_is_exported_again_with_the_same_bits(
     assert set(state) - set(ours) - set(COPIES) == {"luke.pooler.dense.weight", "luke.pooler.dense.bias"}
 
 
-def test_lite_keeps_the_special_entities_and_can_learn_its_mask(
-    shared: Path, source: Path, tmp_path: Path
-) -> None:
+def test_lite_keeps_the_special_entities_and_can_learn_its_mask(shared: Path, source: Path, tmp_path: Path) -> None:
     import transformers
 
     tokenizer_folder = shared / "data" / "roberta-tokenizer"

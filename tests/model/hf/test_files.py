@@ -66,9 +66,7 @@ def test_cut_files_are_refused(tmp_path: Path) -> None:
 def test_only_dictionaries_of_tensors_are_weights(tmp_path: Path) -> None:
     for content in ([torch.ones(1)], {"state_dict": TENSORS}, {"step": 3}):
         torch.save(content, tmp_path / "pytorch_model.bin")
-        with pytest.raises(
-            ValueError, match=r"pytorch_model\.bin: (list|dict) found, a dictionary of tensors"
-        ):
+        with pytest.raises(ValueError, match=r"pytorch_model\.bin: (list|dict) found, a dictionary of tensors"):
             read_weights(tmp_path)
 
 

@@ -85,14 +85,7 @@ def tokenizer_of(folder: Path, words: list[str]) -> Path:
     return folder
 
 
-WORD_LIST = [
-    "<s>",
-    "<pad>",
-    "</s>",
-    "<unk>",
-    *(f"word{number}" for number in range(TINY.vocab_size - 5)),
-    "<ent>",
-]
+WORD_LIST = ["<s>", "<pad>", "</s>", "<unk>", *(f"word{number}" for number in range(TINY.vocab_size - 5)), "<ent>"]
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
@@ -160,9 +153,7 @@ def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int
     export_fine_tuned(
         fine_tuned, tmp_path / "out", tokenizer=folder, words={"<ent>": 7, "<ent2>": 9}, entities=ENTITIES
     )
-    theirs, info = transformers.LukeForEntityClassification.from_pretrained(
-        tmp_path / "out", output_loading_info=True
-    )
+    theirs, info = transformers.LukeForEntityClassification.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(info.values()), info
     assert theirs.config.max_position_embeddings == TINY.max_position_embeddings + padding + 1
     batch = with_all_entities(random_batch(replace(config, entity_vocab_size=4)))
@@ -198,7 +189,5 @@ def test_other_heads_and_broken_ones_are_refused(tmp_path: Path) -> None:
         load_fine_tuned(str(tmp_path / "typing"))
     queries = {key: tensor for key, tensor in weights.items() if "layer.0.attention.self.e2e" not in key}
     save_file(queries | {"classifier.bias": bias}, path)
-    with pytest.raises(
-        ValueError, match=r"missing keys layers\.0\.attention\.entity_to_entity_query\.bias, "
-    ):
+    with pytest.raises(ValueError, match=r"missing keys layers\.0\.attention\.entity_to_entity_query\.bias, "):
         load_fine_tuned(str(tmp_path / "typing"))

@@ -10,9 +10,7 @@ from tests.support.hugging_face import NEW, OLD, TWO, Hub, fetched, forget
 from tests.support.models import words_of_transformers
 
 
-def test_without_a_network_the_cache_serves(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_network_the_cache_serves(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     online = engine.find_model("someone/luke", "--weights")
     folder = engine.model_folder("someone/luke", "--weights")
     hub.newest = "c" * 40
@@ -32,9 +30,7 @@ def test_without_a_network_the_cache_serves(
 @pytest.mark.parametrize(
     ("name", "weights"), [("someone/luke", {NEW}), ("someone/large", {*TWO}), ("someone/old", {OLD})]
 )
-def test_old_weights_are_fetched_only_where_there_are_no_others(
-    hub: Hub, name: str, weights: set[str]
-) -> None:
+def test_old_weights_are_fetched_only_where_there_are_no_others(hub: Hub, name: str, weights: set[str]) -> None:
     engine.model_folder(name, "--weights")
     names = fetched(hub)
     assert {file for file in names if file.startswith(("model", "pytorch", "tf"))} == weights
@@ -46,7 +42,5 @@ def test_a_model_is_loaded_by_its_name(hub: Hub, tmp_path: Path) -> None:
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path)
     hub.repositories["someone/small"] = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     load_luke("someone/small", use_entity_aware_attention=False, mask_word=4)
-    with pytest.raises(
-        ValueError, match=r"^model someone/none: no such folder, and not to be had from Hugging"
-    ):
+    with pytest.raises(ValueError, match=r"^model someone/none: no such folder, and not to be had from Hugging"):
         load_luke("someone/none", use_entity_aware_attention=False, mask_word=4)

@@ -39,22 +39,16 @@ def test_every_entry_of_the_table_is_used() -> None:
     assert {name.format(0) for name in ENCODER_KEYS} <= modules
 
 
-@pytest.mark.parametrize(
-    "key", ["luke.layers.x.output.weight", "head.weight", "luke.layers.0.0.output.weight", "a"]
-)
+@pytest.mark.parametrize("key", ["luke.layers.x.output.weight", "head.weight", "luke.layers.0.0.output.weight", "a"])
 def test_unknown_names_have_no_counterpart(key: str) -> None:
     assert rename(key, OURS_TO_THEIRS) is None
 
 
 def test_keys_of_another_architecture_are_refused() -> None:
     state = to_transformers(LukeForPretraining(TINY).state_dict())
-    with pytest.raises(
-        ValueError, match=r"^folder: unexpected keys classifier\.weight, luke\.gate\.bias; only"
-    ):
+    with pytest.raises(ValueError, match=r"^folder: unexpected keys classifier\.weight, luke\.gate\.bias; only"):
         from_transformers(
-            state | {"luke.gate.bias": torch.zeros(1), "classifier.weight": torch.zeros(1)},
-            "folder",
-            with_heads=True,
+            state | {"luke.gate.bias": torch.zeros(1), "classifier.weight": torch.zeros(1)}, "folder", with_heads=True
         )
 
 
@@ -63,18 +57,14 @@ def test_untied_word_head_is_refused_with_heads_only() -> None:
 
     theirs = transformers.LukeForMaskedLM(transformers.LukeConfig(**transformers_values(TINY)))
     state = dict(theirs.state_dict())
-    with pytest.raises(
-        ValueError, match=r"lm_head\.decoder\.weight differs from luke\.embeddings\.word_embeddings"
-    ):
+    with pytest.raises(ValueError, match=r"lm_head\.decoder\.weight differs from luke\.embeddings\.word_embeddings"):
         from_transformers(state, "folder", with_heads=True)
     assert not any("head" in key for key in from_transformers(state, "folder", with_heads=False))
 
 
 def test_old_checkpoints_position_ids_are_passed_over() -> None:
     state = to_transformers(LukeForPretraining(TINY).state_dict())
-    ours = from_transformers(
-        state | {"luke.embeddings.position_ids": torch.zeros(1)}, "folder", with_heads=True
-    )
+    ours = from_transformers(state | {"luke.embeddings.position_ids": torch.zeros(1)}, "folder", with_heads=True)
     load_strictly(LukeForPretraining(TINY), ours, source="folder", optional=set())
 
 
@@ -104,9 +94,7 @@ def test_words_equal_transformers(tmp_path: Path, kind: str, changes: dict[str, 
     theirs = words_of_transformers(kind, **changes)
     ours = words_of_ours(theirs, tmp_path)
     batch = random_batch(ours.config, entities=0)
-    their_output = theirs(
-        input_ids=batch.word_ids, attention_mask=batch.word_mask.long(), output_hidden_states=True
-    )
+    their_output = theirs(input_ids=batch.word_ids, attention_mask=batch.word_mask.long(), output_hidden_states=True)
     states = ours.luke(flat_of(batch))
     wanted, found = [their_output.hidden_states[-1]], [states]
     if kind in WITH_LM_HEAD:
@@ -169,19 +157,14 @@ def test_names_of_the_first_bert_are_read(tmp_path: Path) -> None:
 def test_a_second_head_for_words_is_refused() -> None:
     state = to_transformers(LukeForPretraining(TINY).state_dict())
     bias = {"cls.predictions.bias": torch.ones(TINY.vocab_size)}
-    with pytest.raises(
-        ValueError, match=r"cls\.predictions\.bias differs from lm_head\.bias, to which it is"
-    ):
+    with pytest.raises(ValueError, match=r"cls\.predictions\.bias differs from lm_head\.bias, to which it is"):
         from_transformers(state | bias, "folder", with_heads=True)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            {"model_type": "distilbert"},
-            "^here: model_type 'distilbert' is not supported; use a model of type luke, ",
-        ),
+        ({"model_type": "distilbert"}, "^here: model_type 'distilbert' is not supported; use a model of type luke, "),
         ({}, "^here: model_type None is not supported"),
         ({"model_type": "bert", "is_decoder": True}, "^here: model_type 'bert', a decoder, is not supported"),
     ],
@@ -195,9 +178,7 @@ def test_impossible_configurations_are_refused() -> None:
     values = transformers_values(TINY) | {"model_type": "bert"}
     sizes = {"entity_vocab_size": 3, "entity_emb_size": 8}
     assert config_from_transformers(values, "here", **sizes).word_encoder == "bert"
-    with pytest.raises(
-        ValueError, match=r"^here: hidden_act is 'silu', but must be one of gelu, gelu_new, relu"
-    ):
+    with pytest.raises(ValueError, match=r"^here: hidden_act is 'silu', but must be one of gelu, gelu_new, relu"):
         config_from_transformers(values | {"hidden_act": "silu"}, "here", **sizes)
     with pytest.raises(ValueError, match=r"^here: pad_token_id is None, but must be of type int"):
         config_from_transformers(values | {"pad_token_id": None}, "here", **sizes)

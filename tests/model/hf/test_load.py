@@ -32,9 +32,7 @@ def test_our_folder_comes_back_with_the_same_bits(tmp_path: Path, kind: type) ->
         assert torch.equal(loaded.state_dict()[key], tensor)
 
 
-def test_absent_queries_start_as_copies_and_it_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_absent_queries_start_as_copies_and_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     module = shake(LukeForPretraining(TINY)).eval()
     save_model(tmp_path, module)
     with caplog.at_level(logging.INFO):
@@ -46,9 +44,7 @@ def test_absent_queries_start_as_copies_and_it_is_said(
         torch.testing.assert_close(loaded(batch), module.luke(batch), atol=1e-6, rtol=1e-5)
 
 
-def test_queries_that_are_there_are_kept_or_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_queries_that_are_there_are_kept_or_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     module = shake(LukeModel(replace(TINY, use_entity_aware_attention=True)))
     save_model(tmp_path, module)
     with caplog.at_level(logging.INFO):
@@ -90,14 +86,10 @@ def test_missing_unexpected_and_misshapen_weights_are_refused(tmp_path: Path) ->
     weights = load_file(path)
     bias = weights.pop("luke.layers.0.output.bias")
     save_file(weights | {"luke.extra.weight": torch.zeros(1)}, path)
-    with pytest.raises(
-        ValueError, match=r"missing keys layers\.0\.output\.bias; unexpected keys extra\.weight; "
-    ):
+    with pytest.raises(ValueError, match=r"missing keys layers\.0\.output\.bias; unexpected keys extra\.weight; "):
         load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
     save_file(weights | {"luke.layers.0.output.bias": bias[:3]}, path)
-    with pytest.raises(
-        ValueError, match=r"layers\.0\.output\.bias has shape \(3,\), the configuration wants \(16,\)"
-    ):
+    with pytest.raises(ValueError, match=r"layers\.0\.output\.bias has shape \(3,\), the configuration wants \(16,\)"):
         load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
     path.unlink()
     with pytest.raises(ValueError, match=r"none of model\.safetensors, "):
@@ -139,9 +131,7 @@ def test_entities_that_start_as_words_are_the_word_mask_at_their_mention(
 
 def test_a_mask_beyond_the_words_is_refused(tmp_path: Path) -> None:
     words_of_transformers("BertModel").save_pretrained(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"\d+ word embeddings, but \[MASK\] is word 5000; give the tokenizer that"
-    ):
+    with pytest.raises(ValueError, match=r"\d+ word embeddings, but \[MASK\] is word 5000; give the tokenizer that"):
         load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=5000)
 
 

@@ -55,9 +55,7 @@ def test_equals_torch_s_own(parts: int) -> None:
 def test_large_logits_do_not_overflow() -> None:
     states, table, bias, labels = make_input(torch.float32)
     loss, _ = linear_cross_entropy(states * 1e3, table * 1e3, bias, labels)
-    wanted = functional.cross_entropy(
-        functional.linear(states * 1e3, table * 1e3, bias), labels, reduction="sum"
-    )
+    wanted = functional.cross_entropy(functional.linear(states * 1e3, table * 1e3, bias), labels, reduction="sum")
     torch.testing.assert_close(loss, wanted)
     loss.backward()
     assert all(tensor.grad.isfinite().all() for tensor in (states, table, bias))
@@ -90,9 +88,7 @@ def test_autocast_keeps_the_softmax_in_float32() -> None:
     torch.testing.assert_close(loss, wanted, rtol=0.02, atol=0)
     assert loss != wanted
     found = torch.autograd.grad(loss, (states, table, bias))
-    torch.testing.assert_close(
-        found, torch.autograd.grad(wanted, (states, table, bias)), atol=0.05, rtol=0.05
-    )
+    torch.testing.assert_close(found, torch.autograd.grad(wanted, (states, table, bias)), atol=0.05, rtol=0.05)
 
 
 class Largest(TorchDispatchMode):
@@ -119,9 +115,7 @@ def test_memory_does_not_grow_with_rows_times_vocabulary(monkeypatch: pytest.Mon
 TABLES = ("luke.word_embeddings.token.weight", "luke.entity_embeddings.token.weight")
 
 
-def gradients(
-    module: LukeForPretraining, batches: list[FlatBatch], dtype: torch.dtype
-) -> dict[str, torch.Tensor]:
+def gradients(module: LukeForPretraining, batches: list[FlatBatch], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """Of the sum of the batches' losses, by parameter, added up batch by batch."""
     for batch in batches:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):

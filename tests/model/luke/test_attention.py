@@ -56,10 +56,7 @@ def test_attention_equals_the_paper_s_equation_in_value_and_gradient() -> None:
     attention = make_attention().double()
     states = make_states()
     results = []
-    for form in (
-        lambda inputs: attention(inputs, LAYOUT),
-        lambda inputs: literal_attention(attention, inputs),
-    ):
+    for form in (lambda inputs: attention(inputs, LAYOUT), lambda inputs: literal_attention(attention, inputs)):
         attention.zero_grad()
         inputs = states.detach().double().requires_grad_()
         output = form(inputs)

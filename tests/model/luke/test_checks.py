@@ -56,9 +56,7 @@ def test_other_devices_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("entity_aware", [False, True])
 @pytest.mark.parametrize("entities", [0, 5])
-def test_training_waits_for_no_device(
-    entities: int, entity_aware: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_waits_for_no_device(entities: int, entity_aware: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flat batch on the meta device, in the GPU's form of attention; the losses are for tests/gpu."""
     monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
     config = replace(TINY, use_entity_aware_attention=entity_aware)

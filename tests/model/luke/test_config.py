@@ -27,11 +27,7 @@ def test_json_gives_the_same_configuration(name: str) -> None:
         ("word_encoder", "gpt", "word_encoder is 'gpt', but must be one of roberta, bert"),
         ("hidden_act", "tanh", "hidden_act is 'tanh', but must be one of gelu, gelu_new, relu"),
         ("pad_token_id", 50265, "pad_token_id is 50265, but must be a word id below vocab_size 50265"),
-        (
-            "max_position_embeddings",
-            2,
-            "max_position_embeddings is 2, but must be above pad_token_id + 1 = 2",
-        ),
+        ("max_position_embeddings", 2, "max_position_embeddings is 2, but must be above pad_token_id + 1 = 2"),
     ],
 )
 def test_impossible_values_are_refused(field: str, value: object, message: str) -> None:
@@ -44,9 +40,7 @@ def test_unknown_and_missing_keys_are_named() -> None:
     del values["hidden_size"]
     with pytest.raises(ValueError, match=r"^a\.json: unknown keys colour; missing keys hidden_size; use "):
         LukeConfig.of_values(values | {"colour": 1}, "a.json")
-    with pytest.raises(
-        ValueError, match=r"^a\.json: the model was fine-tuned for ner; give the pretrained one"
-    ):
+    with pytest.raises(ValueError, match=r"^a\.json: the model was fine-tuned for ner; give the pretrained one"):
         LukeConfig.of_values({"task": "ner", "model": values, "labels": []}, "a.json")
     with pytest.raises(ValueError, match=r"^a\.json: vocab_size is 0"):
         LukeConfig.of_values(json.loads(BASE.to_json()) | {"vocab_size": 0}, "a.json")

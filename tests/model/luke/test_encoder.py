@@ -68,9 +68,7 @@ def test_keep_entities_takes_rows_in_order() -> None:
     assert torch.equal(before, module(other))
 
 
-@pytest.mark.parametrize(
-    ("ids", "message"), [([2], "must begin with 0"), ([], "must begin"), ([0, 99], "has 99")]
-)
+@pytest.mark.parametrize(("ids", "message"), [([2], "must begin with 0"), ([], "must begin"), ([0, 99], "has 99")])
 def test_keep_entities_refuses(ids: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LukeModel(TINY).keep_entities(ids)

@@ -22,15 +22,7 @@ from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
 from model.pretraining import recipes
 from tests.model.luke import test_heads
-from tests.support.models import (
-    STILL,
-    TINY,
-    flat_of,
-    random_batch,
-    run_transformers,
-    still_batches,
-    transformers_pair,
-)
+from tests.support.models import STILL, TINY, flat_of, random_batch, run_transformers, still_batches, transformers_pair
 from tests.support.plain_kernel import PlainKernel
 from tests.support.shards import ENTITIES, WORDS
 
@@ -55,9 +47,7 @@ def test_losses_and_gradients_equal_transformers(name: str, entity_aware: bool) 
     wanted = test_heads.run_transformers(theirs, batch)
     wanted.loss.backward()
     losses = ours(flat_of(batch)).losses
-    assert losses.keys() == (
-        {"masked_word"} if batch.entity_ids is None else {"masked_word", "masked_entity"}
-    )
+    assert losses.keys() == ({"masked_word"} if batch.entity_ids is None else {"masked_word", "masked_entity"})
     sum(losses.values()).backward()
     torch.testing.assert_close(sum(losses.values()), wanted.loss, atol=1e-7, rtol=1e-7)
     gradients = {key: value.grad for key, value in theirs.named_parameters() if value.grad is not None}
@@ -87,9 +77,7 @@ def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.Monke
     assert not attention.has_kernel(torch.zeros(1), 64), "a CPU has no such kernel"
     monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
     with mock.patch.object(attention_cuda, "FLASH", PlainKernel()) as kernel:
-        LukeForPretraining(replace(STILL, use_entity_aware_attention=True))(
-            flat_of(still_batches()["one sequence"])
-        )
+        LukeForPretraining(replace(STILL, use_entity_aware_attention=True))(flat_of(still_batches()["one sequence"]))
     assert kernel.calls == 4 * STILL.num_hidden_layers
 
 
@@ -105,9 +93,7 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     flat = flat_of(batch)
     given: list[tuple[Tensor, Packed]] = []
     for layer in module.layers:
-        layer.attention.register_forward_pre_hook(
-            lambda _, states_and_layout: given.append(states_and_layout)
-        )
+        layer.attention.register_forward_pre_hook(lambda _, states_and_layout: given.append(states_and_layout))
     states = torch.cat(
         [
             module.word_embeddings(flat.word_ids, flat.word_places),
@@ -202,9 +188,7 @@ def kept_bytes(layers: int) -> tuple[int, int]:
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values()), tokens * width
 
 
-def test_what_a_layer_keeps_is_what_the_size_of_micro_batches_counts_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_layer_keeps_is_what_the_size_of_micro_batches_counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
     monkeypatch.setattr(attention_cuda, "FLASH", Shapes())
     (one, states), (three, _) = kept_bytes(1), kept_bytes(3)

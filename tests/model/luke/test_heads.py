@@ -102,8 +102,7 @@ def test_losses_of_parts_add_up_to_the_loss_of_the_whole() -> None:
     whole = module(flat_of(batch))
     columns = {name: value for name, value in vars(batch).items() if value is not None}
     parts = [
-        PaddedBatch(**{name: value[rows] for name, value in columns.items()})
-        for rows in (slice(0, 1), slice(1, 4))
+        PaddedBatch(**{name: value[rows] for name, value in columns.items()}) for rows in (slice(0, 1), slice(1, 4))
     ]
     parts = [module(flat_of(part), whole.total) for part in parts]
     for name, loss in whole.losses.items():

@@ -57,9 +57,7 @@ def test_words_start_as_if_there_were_no_entities(luke: LukeModel) -> None:
     assert difference(luke, 1) < 0.01  # whose entities were not looked at
     changed = {name for name, tensor in luke.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed == {
-        f"layers.{layer}.attention.word_to_entity_query.{part}"
-        for layer in (0, 1)
-        for part in ("weight", "bias")
+        f"layers.{layer}.attention.word_to_entity_query.{part}" for layer in (0, 1) for part in ("weight", "bias")
     }
 
 

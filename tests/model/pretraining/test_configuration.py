@@ -16,16 +16,7 @@ from model.data.shards import Corpus
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.phases import PhaseTraining
-from model.pretraining.recipes import (
-    AROUND_A_BASE,
-    HELP,
-    RECIPES,
-    SCRATCH,
-    SIZES,
-    Phase,
-    changed_phases,
-    choose,
-)
+from model.pretraining.recipes import AROUND_A_BASE, HELP, RECIPES, SCRATCH, SIZES, Phase, changed_phases, choose
 from model.pretraining.start import begin_with_words, build_model
 from tests.support import ROOT
 from tests.support.models import TINY, words_of_transformers
@@ -47,9 +38,7 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
     recipe = choose("base", flags, base_model="roberta-base").recipe
-    return [
-        (phase.steps, phase.learning_rate, phase.warmup_steps, phase.trainable) for phase in recipe.phases
-    ]
+    return [(phase.steps, phase.learning_rate, phase.warmup_steps, phase.trainable) for phase in recipe.phases]
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -67,20 +56,14 @@ def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> Non
 def test_the_baseline_without_entities_needs_a_phase_of_all() -> None:
     flags = {"phases": ["all", "new"]}
     recipe = choose("base", flags, base_model="roberta-base", entities=False).recipe
-    assert [(phase.trainable, phase.learning_rate, phase.steps) for phase in recipe.phases] == [
-        ("all", 1e-5, 200_000)
-    ]
-    with pytest.raises(
-        ValueError, match="phases has no 'all': the baseline without entities has nothing new"
-    ):
+    assert [(phase.trainable, phase.learning_rate, phase.steps) for phase in recipe.phases] == [("all", 1e-5, 200_000)]
+    with pytest.raises(ValueError, match="phases has no 'all': the baseline without entities has nothing new"):
         choose("base", {"phases": ["new"]}, base_model="roberta-base", entities=False)
 
 
 def test_the_table_of_a_plan_is_a_recipe_of_it() -> None:
     """What a run says of itself can be asked for again, from any preset."""
-    table = choose(
-        "base", {"num_hidden_layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}
-    ).table()
+    table = choose("base", {"num_hidden_layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}).table()
     assert choose("tiny", table).table() == table
     assert json.loads(json.dumps(table)) == table
 
@@ -113,9 +96,7 @@ def test_steps_are_shared_as_the_preset_s(total: int) -> None:
 @pytest.mark.parametrize("name", AROUND_A_BASE)
 def test_short_presets_want_a_base_model(name: str) -> None:
     for flags in ({}, {"masked_word_share": 0.0}):
-        with pytest.raises(
-            ValueError, match=f"^preset {name} is too short to learn words from nothing; give a"
-        ):
+        with pytest.raises(ValueError, match=f"^preset {name} is too short to learn words from nothing; give a"):
             choose(name, flags)
     assert choose(name, entities=False).recipe.masked_word_share == 0.15, "the baseline learns words"
     words = choose(name, {"masked_word_share": 0.1})
@@ -133,9 +114,7 @@ def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
     }
     baseline = choose("small", base_model="roberta-base", entities=False).recipe
     assert (baseline.masked_word_share, baseline.min_entities) == (0.15, 2), "there is nothing else to learn"
-    starts = [
-        around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
-    ]
+    starts = [around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")]
     assert starts == ["titles", "random"]
     ignored = choose("tiny", {"entity_start": "titles"}, entities=False)
     assert ignored.changes() == {}, "it has no entities that could begin with anything"
@@ -197,10 +176,7 @@ def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Pa
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
     base, facts = str(tmp_path / "base"), Corpus(sequences).facts
     plain, _ = build_model(facts, choose("base", base_model=base), seed=1)
-    assert (plain.config.hidden_size, plain.config.num_hidden_layers) == (
-        TINY.hidden_size,
-        TINY.num_hidden_layers,
-    )
+    assert (plain.config.hidden_size, plain.config.num_hidden_layers) == (TINY.hidden_size, TINY.num_hidden_layers)
     assert (plain.config.entity_emb_size, plain.config.hidden_dropout_prob) == (256, 0.1), "the preset's"
     flags = {"entity_emb_size": 4, "entity_head": "paper", "attention_probs_dropout_prob": 0.3}
     changed, new = build_model(facts, choose("base", flags, base_model=base), seed=1)
@@ -268,9 +244,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         found["size"] = found.get("size", 0) + len(shape.lengths)
         return loss(self, part)
 
-    def finish_step(
-        self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any
-    ) -> None:
+    def finish_step(self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
         add("sequences", found.pop("size"))
         found.setdefault("learning_rates", []).append(rate)
         found["lines"] = [done]
@@ -416,9 +390,7 @@ def test_what_a_recipe_leaves_open_suits_the_device() -> None:
     newer = recipe.on_device(large, gpu_bytes=0, has_bf16=True, profile="fixed")
     assert (newer.precision, newer.tokens_per_batch) == ("bf16", 0)
     sizes = [80, 24, 0.1]
-    found = [
-        recipe.on_device(large, gpu_bytes=int(size * 1e9), has_bf16=True, profile="fixed") for size in sizes
-    ]
+    found = [recipe.on_device(large, gpu_bytes=int(size * 1e9), has_bf16=True, profile="fixed") for size in sizes]
     assert {each.precision for each in found} == {"bf16"}
     assert [each.tokens_per_batch for each in found] == [32768, 11264, 1024]
     less = replace(recipe, gradient_checkpointing=True).on_device(

@@ -39,9 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
     """What a run of the pipeline writes: here every second entity's own id, and -1."""
-    labels = [
-        [entity if place % 2 == 0 else -1 for place, entity in enumerate(row["entity_ids"])] for row in rows
-    ]
+    labels = [[entity if place % 2 == 0 else -1 for place, entity in enumerate(row["entity_ids"])] for row in rows]
     columns = {"commonest": labels, "commonest_known": [[4] * len(row) for row in labels]} | changes
     schema = pa.schema(
         [(name, pa.list_(pa.int32())) for name in columns], metadata={"sequences": Corpus(folder).fingerprint}
@@ -56,9 +54,7 @@ def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     return [
         (index, place, label)
         for index in range(len(held_out))
-        for place, label in enumerate(
-            masker.mask(held_out.corpus[index], epoch=0, index=index).entity_labels.tolist()
-        )
+        for place, label in enumerate(masker.mask(held_out.corpus[index], epoch=0, index=index).entity_labels.tolist())
         if label != IGNORED
     ]
 
@@ -91,26 +87,20 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     assert figures["masked_entity_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert figures["masked_entity_top_1"] == pytest.approx(np.mean([rank == 1 for rank in ranks]))
     assert figures["masked_entity_top_10"] == pytest.approx(np.mean([rank <= 10 for rank in ranks]))
-    assert figures["masked_entity_mean_reciprocal_rank"] == pytest.approx(
-        np.mean([1 / rank for rank in ranks])
-    )
+    assert figures["masked_entity_mean_reciprocal_rank"] == pytest.approx(np.mean([1 / rank for rank in ranks]))
     assert figures["masked_word_count"] == len(words)
     assert figures["masked_word_loss"] == pytest.approx(np.mean([loss for loss, _ in words]), rel=1e-5)
     assert figures["masked_word_accuracy"] == pytest.approx(np.mean([right for _, right in words]))
     assert figures["known_entity_count"] == sum(label >= 3 for label in labels) < len(labels)
 
 
-def test_what_the_model_says_is_what_it_is_judged_by(
-    module: LukeForPretraining, folder: Path, tmp_path: Path
-) -> None:
+def test_what_the_model_says_is_what_it_is_judged_by(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     """The same masks as in `evaluate`, and by brute force the same softmax."""
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     rows = sample_predictions(module, held_out, count=5)
     assert len(rows) == 5
     assert sample_predictions(module, held_out, count=100)[:5] == rows, "always the same"
-    places = {
-        index: (place, label) for index, place, label in reversed(masked_entities(held_out)) if label > 2
-    }
+    places = {index: (place, label) for index, place, label in reversed(masked_entities(held_out)) if label > 2}
     order = [index for index in held_out.shuffled() if index in places][:5]
     assert len(sample_predictions(module, held_out, count=100)) == len(places)
     for row, index in zip(rows, order, strict=True):
@@ -131,9 +121,7 @@ def test_what_the_model_says_is_what_it_is_judged_by(
         assert row["of_label"] == pytest.approx(float(shares[label - 3]), abs=1e-4)
 
 
-def test_baselines_answer_at_the_same_places(
-    module: LukeForPretraining, folder: Path, tmp_path: Path
-) -> None:
+def test_baselines_answer_at_the_same_places(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     figures = evaluate(module, held_out)
     places = masked_entities(held_out)
@@ -141,15 +129,11 @@ def test_baselines_answer_at_the_same_places(
     frequent = max(range(ENTITIES), key=lambda entity: (seen[entity], -entity))
     frequent_known = max(range(3, ENTITIES), key=lambda entity: (seen[entity], -entity))
     assert held_out.most_frequent == (frequent, frequent_known)
-    assert figures["masked_entity_most_frequent_top_1"] == np.mean(
-        [label == frequent for *_, label in places]
-    )
+    assert figures["masked_entity_most_frequent_top_1"] == np.mean([label == frequent for *_, label in places])
     right = [place % 2 == 0 or label == frequent for _, place, label in places]
     assert figures["masked_entity_commonest_top_1"] == np.mean(right)
     known = [label for *_, label in places if label >= 3]
-    assert figures["known_entity_most_frequent_top_1"] == np.mean(
-        [label == frequent_known for label in known]
-    )
+    assert figures["known_entity_most_frequent_top_1"] == np.mean([label == frequent_known for label in known])
     assert figures["known_entity_commonest_top_1"] == np.mean([label == 4 for label in known])
     bands = {name: value for name, value in figures.items() if "_seen_" in name and name.endswith("_count")}
     assert len(bands) == 5
@@ -167,12 +151,7 @@ def test_a_title_answers_for_the_mention_that_is_its_words(
     cases = [([7], 3), ([8, 9], 4), ([8], 4), ([9], 5), ([12, 13, 14], 8), ([13], 9), ([9, 10], 4), ([20], 5)]
     wanted = [3, 4, 4, 5, 8, 9, -1, -1]
     rows = [
-        {
-            "word_ids": [30, *words, 31],
-            "entity_ids": [entity],
-            "entity_starts": [1],
-            "entity_ends": [1 + len(words)],
-        }
+        {"word_ids": [30, *words, 31], "entity_ids": [entity], "entity_starts": [1], "entity_ends": [1 + len(words)]}
         | {"page_id": page}
         for page, (words, entity) in enumerate(cases)
     ]
@@ -180,13 +159,8 @@ def test_a_title_answers_for_the_mention_that_is_its_words(
     assert [held_out.titled_of(index).tolist() for index in range(len(cases))] == [[each] for each in wanted]
     figures = evaluate(module, held_out)
     frequent = held_out.most_frequent[1]
-    right = [
-        (answer if answer >= 0 else frequent) == entity
-        for answer, (_, entity) in zip(wanted, cases, strict=True)
-    ]
-    assert (
-        figures["known_entity_title_top_1"] == figures["masked_entity_title_top_1"] == np.mean(right) >= 0.75
-    )
+    right = [(answer if answer >= 0 else frequent) == entity for answer, (_, entity) in zip(wanted, cases, strict=True)]
+    assert figures["known_entity_title_top_1"] == figures["masked_entity_title_top_1"] == np.mean(right) >= 0.75
     assert not any("commonest" in name for name in figures)
     monkeypatch.setattr(Corpus, "has_titles", False)
     assert not any("title" in name for name in evaluate(module, HeldOut.open(tmp_path)))
@@ -197,9 +171,7 @@ def test_masks_and_sample_are_the_same_every_time(module: LukeForPretraining, fo
     assert evaluate(module, first) == evaluate(module, again)
     assert evaluate(module, first, sequences=4) == evaluate(module, again, sequences=4)
     assert evaluate(module, first, sequences=4)["masked_entity_count"] < 11
-    assert evaluate(module, first, batch_size=2) == pytest.approx(
-        evaluate(module, first, batch_size=11), rel=1e-5
-    )
+    assert evaluate(module, first, batch_size=2) == pytest.approx(evaluate(module, first, batch_size=11), rel=1e-5)
     assert first.sample(4) == sorted(first.sample(4))
     assert set(first.sample(4)) < set(first.sample(7)) < set(range(11))
 
@@ -208,17 +180,13 @@ def test_more_rounds_mask_other_places(module: LukeForPretraining, folder: Path)
     held_out = HeldOut.open(folder)
     masker = held_out.make_masker()
     masked = [
-        masker.mask(held_out.corpus[index], epoch=epoch, index=index)
-        for epoch in range(5)
-        for index in range(11)
+        masker.mask(held_out.corpus[index], epoch=epoch, index=index) for epoch in range(5) for index in range(11)
     ]
     labels = [label for each in masked for label in each.entity_labels.tolist() if label != IGNORED]
     assert len({str(each.entity_labels.tolist()) for each in masked}) > 22
     figures = evaluate(module, held_out, rounds=5, batch_size=4)
     assert figures["masked_entity_count"] == len(labels) == 55
-    assert figures["masked_entity_most_frequent_top_1"] == np.mean(
-        np.array(labels) == held_out.most_frequent[0]
-    )
+    assert figures["masked_entity_most_frequent_top_1"] == np.mean(np.array(labels) == held_out.most_frequent[0])
     assert figures["masked_word_loss"] != evaluate(module, held_out)["masked_word_loss"]
 
 
@@ -275,10 +243,7 @@ def test_labels_of_other_sequences_are_refused(folder: Path, tmp_path: Path) -> 
     cases = [
         (write_commonest(tmp_path / "a", other, UNSEEN), "made of sequences"),
         (write_commonest(tmp_path / "b", folder, UNSEEN[:4]), "commonest is not parallel"),
-        (
-            write_commonest(tmp_path / "c", folder, UNSEEN, commonest_known=short),
-            "commonest_known is not parallel",
-        ),
+        (write_commonest(tmp_path / "c", folder, UNSEEN, commonest_known=short), "commonest_known is not parallel"),
         (write_commonest(tmp_path / "d", folder, []), "no rows, but there are 11"),
     ]
     for path, message in cases:

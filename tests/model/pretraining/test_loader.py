@@ -36,9 +36,7 @@ def test_sequences_with_few_known_entities_are_left_out(sequences: Path) -> None
     visited = [index for step in range(len(wanted)) for _, index in loader.indices(step)]
     assert sorted(visited) == sorted(wanted * SHORT.batch_size)
     assert loader.left_out == len(corpus) - len(wanted)
-    with pytest.raises(
-        ValueError, match=rf"^min_entities is 99, but no sequence of .* more than {max(known)} "
-    ):
+    with pytest.raises(ValueError, match=rf"^min_entities is 99, but no sequence of .* more than {max(known)} "):
         Loader(corpus, replace(SHORT, min_entities=99), profile="fixed", seed=3, entities=True)
 
 
@@ -48,9 +46,7 @@ def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: i
     alone = Loader(corpus, SHORT, profile="fixed", seed=3, entities=True)
     seen: dict[int, list[bytes]] = {}
     for rank in range(count):
-        loader = Loader(
-            corpus, SHORT, profile="fixed", seed=3, entities=True, ranks=Ranks(rank=rank, count=count)
-        )
+        loader = Loader(corpus, SHORT, profile="fixed", seed=3, entities=True, ranks=Ranks(rank=rank, count=count))
         for step, parts in zip(range(11), loader.stream(0, 11, workers), strict=True):
             seen.setdefault(step, []).extend(rows_of(parts))
     assert len(seen) * SHORT.batch_size == 5 * len(corpus)  # five whole epochs
@@ -68,9 +64,7 @@ def test_micro_batches_by_tokens(sequences: Path, budget: int) -> None:
     )
     parts = by_tokens(4)
     sizes = [part.batch.shape.words + part.batch.shape.entities for part in parts]
-    assert all(
-        size <= budget or len(part.batch.shape.lengths) == 1 for size, part in zip(sizes, parts, strict=True)
-    )
+    assert all(size <= budget or len(part.batch.shape.lengths) == 1 for size, part in zip(sizes, parts, strict=True))
     assert all(first + second > budget for first, second in itertools.pairwise(sizes))
     assert sorted(rows_of(parts)) == sorted(rows_of(by_count(4)))
     assert {tuple(part.totals.items()) for part in parts} == {tuple(by_count(4)[0].totals.items())}
@@ -86,9 +80,7 @@ def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
     parts = loader(4)
     assert [len(part.batch.shape.lengths) for part in parts] == [2, 2, 1]
     for name, field in (("masked_word", "word_labels"), ("masked_entity", "entity_labels")):
-        assert {part.totals[name] for part in parts} == {
-            sum(len(getattr(part.batch, field)) for part in parts)
-        }
+        assert {part.totals[name] for part in parts} == {sum(len(getattr(part.batch, field)) for part in parts)}
 
 
 @pytest.mark.parametrize("share", [0.6, 1.0])

@@ -42,9 +42,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_evaluation_changes_no_bit_of_the_model(
-    sequences: Path, tmp_path: Path, evaluated: list[int]
-) -> None:
+def test_evaluation_changes_no_bit_of_the_model(sequences: Path, tmp_path: Path, evaluated: list[int]) -> None:
     figures = run(sequences, tmp_path / "with", evaluate_every=3)
     assert len(evaluated) == 5
     run(sequences, tmp_path / "without", evaluate_every=0)

@@ -56,9 +56,7 @@ def test_scores_equal_sorted_full_logits(
 
 
 def test_ties_share_the_best_rank_and_no_number_has_the_worst() -> None:
-    logits = torch.tensor(
-        [[1.0, 3.0, 3.0, 2.0], [1.0, 3.0, 3.0, 2.0], [5.0, 5.0, 5.0, 5.0], [math.nan, 1.0, 0.0, 2.0]]
-    )
+    logits = torch.tensor([[1.0, 3.0, 3.0, 2.0], [1.0, 3.0, 3.0, 2.0], [5.0, 5.0, 5.0, 5.0], [math.nan, 1.0, 0.0, 2.0]])
     ranks = 1 + above_own(logits, torch.tensor([2, 3, 0, 1])).sum(dim=1)
     assert ranks.tolist() == [1, 3, 1, 3]
     assert 1 + int(above_own(torch.full((1, 4), math.nan), torch.tensor([1])).sum()) == 5
@@ -92,9 +90,7 @@ def test_figures_by_hand() -> None:
     # The text of entity 4 has no commonest label: the most frequent known entity, 4, stands in.
     scores = rows((1, 1.0, 1, 1), (3, 2.0, 2, 1), (3, 3.0, 20, 19), (4, 4.0, 10, 10), (5, 6.0, 4, 3))
     counts = np.array([0, 50, 0, 9, 10, 0])
-    baselines = Baselines(
-        (1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]), np.array([3, 3, 5, 4, -1])
-    )
+    baselines = Baselines((1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]), np.array([3, 3, 5, 4, -1]))
     figures = entity_figures(scores, baselines, counts)
 
     def group(name: str) -> dict[str, Any]:

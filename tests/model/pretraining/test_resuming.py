@@ -31,10 +31,7 @@ pytestmark = pytest.mark.usefixtures("short")
 
 
 def test_two_runs_in_one_folder_are_refused(sequences: Path, tmp_path: Path) -> None:
-    with (
-        hold(tmp_path / "checkpoints"),
-        pytest.raises(ValueError, match=f"{tmp_path}: another run trains there"),
-    ):
+    with hold(tmp_path / "checkpoints"), pytest.raises(ValueError, match=f"{tmp_path}: another run trains there"):
         run(sequences, tmp_path)
     run(sequences, tmp_path)
     (tmp_path / "checkpoints").mkdir()  # as of a run that was killed when it was done
@@ -42,9 +39,7 @@ def test_two_runs_in_one_folder_are_refused(sequences: Path, tmp_path: Path) -> 
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_the_same_again_is_done_already(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_again_is_done_already(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = run(sequences, tmp_path)
     before = contents(tmp_path)
     interrupt_at(monkeypatch, 0)
@@ -56,11 +51,7 @@ def test_the_same_again_is_done_already(
 
 @pytest.mark.parametrize(
     ("step", "profile"),
-    [
-        (3, "fixed"),
-        (7, "fixed"),
-        *(pytest.param(step, "paper", marks=pytest.mark.slow) for step in (0, 8, 12)),
-    ],
+    [(3, "fixed"), (7, "fixed"), *(pytest.param(step, "paper", marks=pytest.mark.slow) for step in (0, 8, 12))],
 )
 def test_resumed_run_has_the_same_bits(
     sequences: Path,
@@ -114,9 +105,7 @@ def threads() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize(
-    ("workers", "count", "precision"), [(2, 1, "float32"), (0, 2, "float32"), (0, 1, "bf16")]
-)
+@pytest.mark.parametrize(("workers", "count", "precision"), [(2, 1, "float32"), (0, 2, "float32"), (0, 1, "bf16")])
 def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, count: int, precision: str
 ) -> None:
@@ -168,11 +157,7 @@ def test_killed_in_the_middle_of_writing(
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_stopped_by_sigterm_between_checkpoints_and_lines(
-    sequences: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    workers: int,
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, workers: int
 ) -> None:
     """A line of figures stands at every third step, so the figures of half a line are in the checkpoint.
 

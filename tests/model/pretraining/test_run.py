@@ -43,9 +43,7 @@ def test_result_and_figures(sequences: Path, tmp_path: Path, caplog: pytest.LogC
     assert record["max_words"] == Corpus(sequences).facts.max_words
     lines = lines_of(tmp_path)
     assert figures == lines[-1]
-    assert [(line["phase"], line["step"]) for line in lines] == [
-        (1 if s <= 7 else 2, s) for s in range(1, 14)
-    ]
+    assert [(line["phase"], line["step"]) for line in lines] == [(1 if s <= 7 else 2, s) for s in range(1, 14)]
     for line in lines:
         assert 0 <= line["masked_word_accuracy"] <= 1
         assert 0 <= line["masked_entity_accuracy"] <= 1
@@ -56,9 +54,7 @@ def test_result_and_figures(sequences: Path, tmp_path: Path, caplog: pytest.LogC
 
 def test_batches_are_prepared_beside_a_gpu() -> None:
     found = [
-        Execution(workers).workers_on(torch.device(name))
-        for name in ("cpu", "cuda:1")
-        for workers in (None, 0, 5)
+        Execution(workers).workers_on(torch.device(name)) for name in ("cpu", "cuda:1") for workers in (None, 0, 5)
     ]
     assert found == [0, 0, 5, 2, 0, 5]
 
@@ -145,9 +141,7 @@ def test_learning_rates_of_a_run(sequences: Path, tmp_path: Path, monkeypatch: p
     def finish(self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
         used.append([group["lr"] for group in optimizer.param_groups])
         if done == 1:
-            first_weights.extend(
-                torch.equal(tensor, start[name]) for name, tensor in self.module.state_dict().items()
-            )
+            first_weights.extend(torch.equal(tensor, start[name]) for name, tensor in self.module.state_dict().items())
         original(self, phase, done, end, rate, optimizer)
 
     monkeypatch.setattr(PhaseTraining, "finish_step", finish)
@@ -191,17 +185,13 @@ def test_optimisers_of_a_run(
         trained = {name for name in names.values() if trainable == "all" or name in new}
         decayed = {"word_head.norm.weight"} if profile == "paper" else set()
         assert found == {
-            name: 0.0
-            if name not in decayed and (name.endswith("bias") or "norm." in name)
-            else SHORT.weight_decay
+            name: 0.0 if name not in decayed and (name.endswith("bias") or "norm." in name) else SHORT.weight_decay
             for name in trained
         }
         assert profile == "fixed" or optimizer.decays_old  # type: ignore[attr-defined]
 
 
-def test_second_phase_has_a_fresh_optimiser(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_phase_has_a_fresh_optimiser(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_at(monkeypatch, 9)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path)
@@ -294,9 +284,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
 def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> None:
     run(sequences, tmp_path / "first")
     words = load_file(tmp_path / "first" / "model.safetensors")
-    module, new = build_model(
-        Corpus(sequences).facts, choose("tiny", base_model=str(tmp_path / "first")), seed=2
-    )
+    module, new = build_model(Corpus(sequences).facts, choose("tiny", base_model=str(tmp_path / "first")), seed=2)
     state = module.state_dict()
     assert all("entity" in key for key in new)
     assert all(torch.equal(state[key], words[key]) for key in set(state) - new)
@@ -304,10 +292,7 @@ def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> 
 
 
 def test_the_command_line(
-    sequences: Path,
-    whole: Callable[..., dict[str, bytes]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--preset", "tiny", "--seed", "1", "--device", "cpu", "--workers", "2"]
     assert pretrain.main([str(sequences), str(tmp_path / "a"), *options]) == 0

@@ -39,9 +39,7 @@ def test_what_the_base_model_lacks_is_new_and_named(tmp_path: Path, facts: Seque
 
 
 @pytest.mark.parametrize("kind", ["RobertaModel", "BertModel"])
-def test_a_new_word_head_is_the_same_with_and_without_entities(
-    tmp_path: Path, facts: SequenceFacts, kind: str
-) -> None:
+def test_a_new_word_head_is_the_same_with_and_without_entities(tmp_path: Path, facts: SequenceFacts, kind: str) -> None:
     """So that arms with and without entities differ in these alone; another seed draws another one."""
     words_of_transformers(kind).save_pretrained(tmp_path / "base")
 
@@ -166,9 +164,7 @@ def test_wider_entities_say_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", sorted(RECIPES.keys() - {*AROUND_A_BASE, "large"}))
-def test_a_start_without_a_base_is_plain(
-    facts: SequenceFacts, monkeypatch: pytest.MonkeyPatch, preset: str
-) -> None:
+def test_a_start_without_a_base_is_plain(facts: SequenceFacts, monkeypatch: pytest.MonkeyPatch, preset: str) -> None:
     monkeypatch.setitem(PRESETS, preset, replace(PRESETS[preset], num_hidden_layers=1))
     module, new = build_model(facts, choose(preset), seed=3)
     torch.manual_seed(3)

@@ -44,8 +44,7 @@ def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["NVIDIA A10G", "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 Laptop GPU", "x86_64, 2 threads"],
+    "name", ["NVIDIA A10G", "NVIDIA H200 MIG 1g.18gb", "NVIDIA GeForce RTX 4090 Laptop GPU", "x86_64, 2 threads"]
 )
 def test_published_rate_of_what_only_looks_like_a_device_is_unknown(name: str) -> None:
     assert published_rate(name) is None

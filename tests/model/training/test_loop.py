@@ -16,9 +16,7 @@ from tests.support.models import TINY, shake
 
 
 @pytest.mark.parametrize(("bias_correction", "decays_old"), [(True, False), (False, False), (False, True)])
-def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(
-    bias_correction: bool, decays_old: bool
-) -> None:
+def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(bias_correction: bool, decays_old: bool) -> None:
     """Gradients of zero: what an update does is decay alone. All but biases and layer norms are matrices."""
     module = shake(LukeForPretraining(TINY))
     before = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
@@ -57,13 +55,7 @@ def test_norms_that_are_named_decay_and_what_is_frozen_is_in_no_group() -> None:
 
 
 def literal_adam(
-    value: float,
-    gradients: list[float],
-    *,
-    rate: float,
-    decay: float,
-    bias_correction: bool,
-    decays_old: bool = False,
+    value: float, gradients: list[float], *, rate: float, decay: float, bias_correction: bool, decays_old: bool = False
 ) -> float:
     """AdamW as it is; or the authors': in pretraining the decay is added to the update, in fine-tuning it follows."""
     first, second, epsilon = 0.9, 0.98, 1e-6
@@ -136,11 +128,7 @@ def test_nothing_trainable_is_refused() -> None:
     module = nn.Linear(2, 2).requires_grad_(False)
     with pytest.raises(ValueError, match="nothing is trainable"):
         make_optimizer(
-            parameter_groups(module, 0.0),
-            learning_rate=1.0,
-            betas=(0.9, 0.9),
-            epsilon=1e-6,
-            bias_correction=True,
+            parameter_groups(module, 0.0), learning_rate=1.0, betas=(0.9, 0.9), epsilon=1e-6, bias_correction=True
         )
 
 
@@ -150,9 +138,7 @@ def test_schedule_equals_transformers(warmup: int, total: int) -> None:
 
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     (reference,) = get_linear_schedule_with_warmup(optimizer, warmup, total).lr_lambdas
-    steps = sorted(
-        {*range(min(total, 30)), warmup - 1, warmup, warmup + 1, total // 2, total - 1, total} - {-1}
-    )
+    steps = sorted({*range(min(total, 30)), warmup - 1, warmup, warmup + 1, total // 2, total - 1, total} - {-1})
     for step in steps:
         assert linear_schedule(step, warmup_steps=warmup, total_steps=total) == pytest.approx(reference(step))
 
@@ -223,9 +209,7 @@ def test_the_losses_of_a_batch_count_alike() -> None:
         found = module(values)
         return {"words": (found[:, 0] ** 2).sum(), "entities": found[:, 1].abs().sum()}
 
-    wanted = sum(
-        torch.autograd.grad(loss, module.weight, retain_graph=True)[0] for loss in losses(batch).values()
-    )
+    wanted = sum(torch.autograd.grad(loss, module.weight, retain_graph=True)[0] for loss in losses(batch).values())
     values = accumulate(losses, [batch], 0)
     torch.testing.assert_close(module.weight.grad, wanted)
     assert values == pytest.approx({name: loss.item() for name, loss in losses(batch).items()})

@@ -81,9 +81,9 @@ def test_record_has_the_same_in_every_file(tmp_path: Path) -> None:
     record.speed({"step": 10, "words_per_second": 5.0})
     record.close()
     assert read_lines(tmp_path / "metrics.jsonl") == lines(3)
-    assert [
-        {name: float(value) for name, value in row.items()} for row in read_csv(tmp_path / "metrics.csv")
-    ] == lines(3)
+    assert [{name: float(value) for name, value in row.items()} for row in read_csv(tmp_path / "metrics.csv")] == lines(
+        3
+    )
     assert last_figures(tmp_path) == {**lines(3)[-1], "held_out_step": 10, "held_out_masked_word_loss": 0.25}
     (speed,) = read_lines(tmp_path / "log" / "speed.jsonl")
     assert set(speed) == {"time", "step", "words_per_second"}

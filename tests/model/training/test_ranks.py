@@ -121,8 +121,7 @@ def test_two_processes_equal_one(sequences: Path, tmp_path: Path, start_of_entit
     for name in first:
         torch.testing.assert_close(first[name], second[name], atol=1e-6, rtol=0)
     lines = [
-        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        for folder in (one, two)
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()] for folder in (one, two)
     ]
     assert len(lines[0]) == len(lines[1]) == 20
     for name in ("masked_word_loss", "masked_entity_loss")[bool(changes) :]:
@@ -172,9 +171,7 @@ def test_a_process_that_dies_ends_the_others_and_the_run_goes_on(
     assert_ends_as(whole, sequences, broken)
 
 
-def test_sigterm_to_one_process_stops_all_after_the_same_step(
-    sequences: Path, tmp_path: Path, whole: Path
-) -> None:
+def test_sigterm_to_one_process_stops_all_after_the_same_step(sequences: Path, tmp_path: Path, whole: Path) -> None:
     broken = tmp_path / "broken"
     ends = finish(start(sequences, broken, 2, 0.1, signal.SIGTERM, 1, 7))
     assert all(ends)

@@ -110,9 +110,7 @@ def test_an_earlier_attempt_is_resumed(site: Site, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("part", "version"), [(b"old" * 1000, '"0"'), (CONTENT, '"1"'), (CONTENT + b"more", '"1"')]
-)
+@pytest.mark.parametrize(("part", "version"), [(b"old" * 1000, '"0"'), (CONTENT, '"1"'), (CONTENT + b"more", '"1"')])
 def test_a_part_of_another_version_or_complete_or_too_long(
     site: Site, tmp_path: Path, part: bytes, version: str
 ) -> None:
@@ -122,8 +120,7 @@ def test_a_part_of_another_version_or_complete_or_too_long(
 
 
 @pytest.mark.parametrize(
-    ("size", "sha1", "message"),
-    [(None, "0" * 40, "SHA-1 is .*published is 0000"), (5, None, "5 were announced")],
+    ("size", "sha1", "message"), [(None, "0" * 40, "SHA-1 is .*published is 0000"), (5, None, "5 were announced")]
 )
 def test_what_does_not_match_is_removed(
     site: Site, tmp_path: Path, size: int | None, sha1: str | None, message: str
@@ -251,9 +248,7 @@ def test_names_have_one_order_whatever_the_folder_gives(names: list[str]) -> Non
     assert numbers == sorted(numbers) or "p" in names
 
 
-@pytest.mark.parametrize(
-    ("dump", "message"), [("nothing.xml", "no such file"), (".", "a folder"), ("x*.y", "no such")]
-)
+@pytest.mark.parametrize(("dump", "message"), [("nothing.xml", "no such file"), (".", "a folder"), ("x*.y", "no such")])
 def test_no_local_file(dump: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         download.local_sources(dump)

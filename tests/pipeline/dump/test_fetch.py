@@ -63,9 +63,7 @@ def test_parts_of_an_older_dump_go(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     parts.mkdir()
     for name in ("wiki-1.xml", "wiki-1b.xml.part", "wiki-1b.xml.part.version", "wiki-2.xml.part"):
         (parts / name).touch()
-    sources = fetch.download_parts(
-        "wiki", str(tmp_path), lambda name: contextlib.nullcontext(lambda done, total: None)
-    )
+    sources = fetch.download_parts("wiki", str(tmp_path), lambda name: contextlib.nullcontext(lambda done, total: None))
     assert [Path(each.location) for each in sources] == [parts / "wiki-2.xml"]
     assert sorted(path.name for path in parts.iterdir()) == ["wiki-2.xml", "wiki-2.xml.part"]
 

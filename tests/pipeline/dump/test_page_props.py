@@ -13,11 +13,7 @@ from pipeline.dump.page_props import PageProps
 from tests.support.page_props import Row, sql
 
 ITEMS = [(3, "wikibase_item", b"Q42"), (12, "wikibase_item", b"Q7")]
-ROWS: list[Row] = [
-    (3, "defaultsort", b"O'Neil, (\\),'wikibase_item','Q1',NULL),(5"),
-    *ITEMS[:1],
-    (4, "notoc", b""),
-]
+ROWS: list[Row] = [(3, "defaultsort", b"O'Neil, (\\),'wikibase_item','Q1',NULL),(5"), *ITEMS[:1], (4, "notoc", b"")]
 VALUES = st.binary(max_size=40) | st.text("',\\()n;\n0Q%_", max_size=20).map(str.encode)
 TABLES = st.lists(
     st.lists(
@@ -51,9 +47,7 @@ def test_rows_of_a_property(tmp_path: Path, pack: object) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(table=TABLES, chunk=st.integers(20, 3000))
-def test_what_was_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, table: list[list[Row]], chunk: int
-) -> None:
+def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, table: list[list[Row]], chunk: int) -> None:
     table = [[(page, name.replace("'", "odd"), value) for page, name, value in rows] for rows in table]
     content = sql(table)
     rows = [row for statement in table for row in statement]
@@ -145,9 +139,7 @@ def test_the_wiki_of_a_file(tmp_path: Path) -> None:
         ("-- Current Database: `old`\nUSE `new`;", "new"),
         ("use plain;", "plain"),
     ):
-        with PageProps(
-            write(tmp_path / "x.sql", f"{head}{INTO}{PLAIN};".encode()), ["wikibase_item"]
-        ) as rows:
+        with PageProps(write(tmp_path / "x.sql", f"{head}{INTO}{PLAIN};".encode()), ["wikibase_item"]) as rows:
             assert (rows.database, len(list(rows))) == (wiki, 1)
 
 

@@ -319,15 +319,7 @@ def test_too_long_a_text_hurts_its_page_alone(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
-    pieces = (
-        "<siteinfo>",
-        "<mediawiki ",
-        "<!--",
-        "<namespace key='1'>",
-        "<![CDATA[",
-        "<!DOCTYPE a [",
-        "<page",
-    )
+    pieces = ("<siteinfo>", "<mediawiki ", "<!--", "<namespace key='1'>", "<![CDATA[", "<!DOCTYPE a [", "<page")
     for piece in pieces:
         path = written(tmp_path, f"<mediawiki>{piece * 100_000}".encode())
         begin = time.process_time()
@@ -348,20 +340,11 @@ def test_a_head_of_many_elements_is_read_in_linear_time(tmp_path: Path) -> None:
         (b"<?xml version='1.0'?><rss></rss>", "no <mediawiki> element"),
         (export(), "no <page>"),
         # Other encodings and prefixes, and a head that cannot be read.
-        (
-            b'<?xml?><a:mediawiki xmlns:a="x"><a:page></a:page></a:mediawiki>',
-            "wanted a MediaWiki export, its el",
-        ),
+        (b'<?xml?><a:mediawiki xmlns:a="x"><a:page></a:page></a:mediawiki>', "wanted a MediaWiki export, its el"),
         (b'<?xml version="1.0" encoding="ISO-8859-1"?><mediawiki><page></page></mediawiki>', "wanted UTF-8"),
         (b"<?xml version='1.0' encoding='utf-16'?><mediawiki><page></page></mediawiki>", "wanted UTF-8"),
-        (
-            b"<mediawiki><siteinfo><dbname>x & y</dbname></siteinfo><page></page></mediawiki>",
-            "siteinfo> is broken",
-        ),
-        (
-            b'<mediawiki><siteinfo><namespace key="a"/></siteinfo><page></page></mediawiki>',
-            "siteinfo> is broken",
-        ),
+        (b"<mediawiki><siteinfo><dbname>x & y</dbname></siteinfo><page></page></mediawiki>", "siteinfo> is broken"),
+        (b'<mediawiki><siteinfo><namespace key="a"/></siteinfo><page></page></mediawiki>', "siteinfo> is broken"),
     ],
 )
 def test_what_is_no_dump_is_named(tmp_path: Path, content: bytes, message: str) -> None:
@@ -379,9 +362,7 @@ def test_missing_file() -> None:
 
 @pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz"])
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
-def test_a_cut_dump_is_an_error_or_counted(
-    tmp_path: Path, long_export: bytes, container: str, share: float
-) -> None:
+def test_a_cut_dump_is_an_error_or_counted(tmp_path: Path, long_export: bytes, container: str, share: float) -> None:
     data = packed(long_export, container)
     path = written(tmp_path, data[: int(len(data) * share)])
     with pytest.raises(TruncatedDump, match="allow_truncated") as error:
@@ -404,9 +385,7 @@ def test_damage_inside_is_an_error_even_when_cuts_are_allowed(tmp_path: Path, lo
 
 
 @pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
-def test_blanks_and_padding_behind_the_end_do_no_harm(
-    tmp_path: Path, long_export: bytes, container: str
-) -> None:
+def test_blanks_and_padding_behind_the_end_do_no_harm(tmp_path: Path, long_export: bytes, container: str) -> None:
     data = packed(long_export + b"\n" * 10_000, container)
     path = written(tmp_path, data + (b"\0" * 512 if container == "gz" else b""))
     dump.check_end(str(path))
@@ -424,9 +403,7 @@ def test_garbage_behind_bzip2_streams_costs_no_page(
     assert counts == {"pages_read": 300, "pages:empty_text": 3, "revisions:superseded": 0}
 
 
-@pytest.mark.parametrize(
-    ("element", "name"), [("<sitename>Gull &amp; Tern</sitename>", "Gull & Tern"), ("", "")]
-)
+@pytest.mark.parametrize(("element", "name"), [("<sitename>Gull &amp; Tern</sitename>", "Gull & Tern"), ("", "")])
 def test_the_name_of_the_site_is_kept(tmp_path: Path, element: str, name: str) -> None:
     path = written(tmp_path, export(page_xml(1)).replace(b"<dbname>", f"{element}<dbname>".encode(), 1))
     site = dump.read_site_info(str(path))

@@ -26,9 +26,7 @@ DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
         (["--runner=DirectRunner", "--x=1"], ["--runner=DirectRunner", "--x=1"]),
     ],
 )
-def test_each_block_is_a_partition_on_dask_unless_the_user_says_otherwise(
-    given: list[str], options: list[str]
-) -> None:
+def test_each_block_is_a_partition_on_dask_unless_the_user_says_otherwise(given: list[str], options: list[str]) -> None:
     assert beam.user_options(given) == options
 
 

@@ -28,16 +28,13 @@ def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Re
 
 
 def pages() -> list[Page]:
-    return [
-        page for page in read_pages(Block(0, DUMP, 0, 1 << 30), SITE, Counter()) if isinstance(page, Page)
-    ]
+    return [page for page in read_pages(Block(0, DUMP, 0, 1 << 30), SITE, Counter()) if isinstance(page, Page)]
 
 
 def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) -> None:
     folder, record = extracted
     rows: dict[str, list[dict[str, Any]]] = {
-        table: list(storage.read_rows(storage.join(folder, f"{table}/block-00003.parquet")))
-        for table in TABLES
+        table: list(storage.read_rows(storage.join(folder, f"{table}/block-00003.parquet"))) for table in TABLES
     }
     articles = [page for page in pages() if not page.redirect]
     assert [row["page_id"] for row in rows["pages"]] == [page.page_id for page in articles]
@@ -104,9 +101,7 @@ def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
     schema = schemas.PARAGRAPHS.schema
     with storage.parquet_rows(str(tmp_path / "rows.parquet"), schema) as rows:
         for page_id, title, extraction in extracted:
-            rows.extend(
-                (page_id, title, number, *paragraph) for number, paragraph in enumerate(extraction.paragraphs)
-            )
+            rows.extend((page_id, title, number, *paragraph) for number, paragraph in enumerate(extraction.paragraphs))
     with storage.parquet_rows(str(tmp_path / "columns.parquet"), schema, ParagraphRows) as columns:
         for page in extracted:
             columns.extend([page])

@@ -96,9 +96,7 @@ def test_a_template_that_killed_its_reader_is_left_out(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "dump.xml", "en")
     work = TemplateReader({"site": read_site_info(dump).to_dict(), "allow_truncated": False})
     record = work(
-        Block(0, dump, 0, 1 << 30),
-        str(tmp_path),
-        PageMarker(str(tmp_path / "page.txt"), {100: "worker_died"}),
+        Block(0, dump, 0, 1 << 30), str(tmp_path), PageMarker(str(tmp_path / "page.txt"), {100: "worker_died"})
     )
     assert record.rows == {"templates": 1, "redirects": 2}
     reasons = {"not_simple": 3, "too_long": 1, "redirect_elsewhere": 1, "worker_died": 1}
@@ -109,8 +107,7 @@ def test_a_template_that_killed_its_reader_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["first-letter", "case-sensitive"])
 @pytest.mark.parametrize(
-    ("prefix", "one", "other"),
-    [("Template", "Zq", "zq"), ("Vorlage", "Ähn", "ähn"), ("Шаблон", "Ж а", "ж а")],
+    ("prefix", "one", "other"), [("Template", "Zq", "zq"), ("Vorlage", "Ähn", "ähn"), ("Шаблон", "Ж а", "ж а")]
 )
 def test_names_differ_by_case_where_the_wiki_says_so(
     tmp_path: Path, case: str, prefix: str, one: str, other: str
@@ -132,9 +129,7 @@ def test_names_differ_by_case_where_the_wiki_says_so(
     options: Any = {"site": site.to_dict(), "allow_truncated": False}
     result = read_templates.build(run, [str(path)], 1 << 30, folder, **options)
     assert result.rows == {"templates": 2, "redirects": 2}
-    text = (
-        f"a {{{{{one}}}}} b {{{{{other}}}}} c {{{{{prefix}:{other}}}}} d {{{{To {one}}}}} e{{{{To nbsp}}}}f"
-    )
+    text = f"a {{{{{one}}}}} b {{{{{other}}}}} c {{{{{prefix}:{other}}}}} d {{{{To {one}}}}} e{{{{To nbsp}}}}f"
     [shown] = extract(text, site, dumped=TemplatePages(folder)).texts
     # A wiki of the other kind has no two such pages: the last counts.
     large, drops = ("large", {}) if case == "case-sensitive" else ("small", {"templates:same_name": 1})

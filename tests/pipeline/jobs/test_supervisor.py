@@ -48,9 +48,7 @@ def unbroken(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, 
     return extract(dump, tmp_path_factory.mktemp("unbroken"))
 
 
-def test_two_processes_write_the_same_bytes(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
-) -> None:
+def test_two_processes_write_the_same_bytes(dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]) -> None:
     assert extract(dump, tmp_path, processes=2) == unbroken
     assert len(unbroken) == 9
     assert sum(record.rows["pages"] for record in unbroken.values()) == 106
@@ -222,9 +220,7 @@ def test_a_failure_names_the_pages_that_were_at_work(
 ) -> None:
     """As far as a runner that we do not know lets us say."""
     page = f"printf 00000000000000000077 > {tmp_path}/blocks/page-00003.txt"
-    monkeypatch.setattr(
-        supervisor, "_COMMAND", ["sh", "-c", f"read spec; {page}; echo no more workers; exit 3"]
-    )
+    monkeypatch.setattr(supervisor, "_COMMAND", ["sh", "-c", f"read spec; {page}; echo no more workers; exit 3"])
     words = "ended with exit status 3, at work on page 77 of block 3; its last words:\nno more workers"
     with pytest.raises(RuntimeError, match=words):
         extract(dump, tmp_path, beam_options=["--runner=Another"])

@@ -96,9 +96,7 @@ def test_small_vocabularies_are_used_as_by_force(
     link_probability: float,
     commonness: float,
 ) -> None:
-    table = write_mentions(
-        folder := tmp_path_factory.mktemp("mentions"), small_pages(articles), profile, size=4
-    )
+    table = write_mentions(folder := tmp_path_factory.mktemp("mentions"), small_pages(articles), profile, size=4)
     annotator = Annotator.open(folder, min_link_probability=link_probability, min_commonness=commonness)
     for each in (text, *(own for own, _ in articles)):
         for page in (None, "A", "B"):
@@ -112,9 +110,7 @@ ODD = ["Ann\u00a0met ab\na and  Bob.", "\n ab\ta\r\nAnn", "ab\n\na", "e\u0301 An
 
 @pytest.mark.parametrize("text", ODD)
 @pytest.mark.parametrize("page", [None, "B"])
-def test_names_are_found_however_they_are_spelled(
-    tmp_path: Path, table: Table, text: str, page: str | None
-) -> None:
+def test_names_are_found_however_they_are_spelled(tmp_path: Path, table: Table, text: str, page: str | None) -> None:
     annotator = Annotator.open(tmp_path / "mentions")
     composed, places = compose_in_place(text)
     annotations = annotator.annotate(composed, page)

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from pipeline.lookup.entities import Aliases, EntityVocab, alias_rows
 from pipeline.storage.tries import write_numbers
 
-COUNTS = [
-    ("Zebra", 5, 30),
-    ("Ape", 5, 10),
-    ("😀", 5, 40),
-    ("Ångström", 5, 20),
-    ("Rare", 1, 50),
-    ("Top", 9, 60),
-]
+COUNTS = [("Zebra", 5, 30), ("Ape", 5, 10), ("😀", 5, 40), ("Ångström", 5, 20), ("Rare", 1, 50), ("Top", 9, 60)]
 
 
 def test_ranked_by_count_then_title_in_code_points() -> None:
@@ -36,9 +29,7 @@ def test_order_of_the_counts_does_not_matter(counts: list[tuple[str, int, int]],
 def test_written_formats(tmp_path: Path) -> None:
     vocab = EntityVocab.rank(COUNTS, 6)
     files = vocab.write(str(tmp_path))
-    assert {entry.path for entry in files} == {
-        f"entity_vocab.{end}" for end in ("parquet", "tsv", "jsonl", "json")
-    }
+    assert {entry.path for entry in files} == {f"entity_vocab.{end}" for end in ("parquet", "tsv", "jsonl", "json")}
     assert EntityVocab.load(str(tmp_path)) == vocab
     tsv = (tmp_path / "entity_vocab.tsv").read_text().splitlines()
     assert tsv == ["[PAD]\t0", "[UNK]\t0", "[MASK]\t0", "Top\t9", "Ape\t5", "Zebra\t5"]

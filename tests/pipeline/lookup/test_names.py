@@ -124,13 +124,7 @@ def test_fold() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [
-        ("U.S.A.", "usa", "U S A"),
-        ("Spider-Man", "spiderman"),
-        ("Groß", "GROSS"),
-        ("Éire", "eire"),
-        ("日本", "日 本"),
-    ],
+    [("U.S.A.", "usa", "U S A"), ("Spider-Man", "spiderman"), ("Groß", "GROSS"), ("Éire", "eire"), ("日本", "日 本")],
 )
 def test_names_are_alike_whose_letters_are(names: tuple[str, ...]) -> None:
     assert len({letters_of(name) for name in names}) == 1
@@ -175,10 +169,7 @@ def test_texts_are_composed_in_place(text: str, composed: str, places: list[int]
 
 
 @given(
-    st.text(
-        st.sampled_from("ab e\u0301\u0323é\n\r\t\u00a0\u2028\u1112\u1161\u11ab한क़\u0915\u093c\u200d"),
-        max_size=12,
-    )
+    st.text(st.sampled_from("ab e\u0301\u0323é\n\r\t\u00a0\u2028\u1112\u1161\u11ab한क़\u0915\u093c\u200d"), max_size=12)
 )
 def test_composing_changes_nothing_but_spelling_and_blanks(text: str) -> None:
     composed, places = compose_in_place(text)

@@ -74,23 +74,12 @@ def test_the_commonest_candidates_are_read_alone(table: MentionTable) -> None:
     assert [*table.candidates(number, 2)] == [*table.candidates(number, 9)] == everything
 
 
-def test_titles_are_found_by_their_words_and_initials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_titles_are_found_by_their_words_and_initials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By loops over all titles, entities first by their ids; words of too many titles find none by themselves."""
     monkeypatch.setattr(module, "_MOST_TITLES", 3)
-    titles = [
-        "Bank of Japan",
-        "Bank",
-        "Japan",
-        "The Bank of Japan (film)",
-        "\xc9cole de Paris",
-        "Bank of England",
-    ]
+    titles = ["Bank of Japan", "Bank", "Japan", "The Bank of Japan (film)", "\xc9cole de Paris", "Bank of England"]
     links = [(place, 1, title) for place, title in enumerate(["Japan", "Japan", "The Bank of Japan (film)"])]
-    write_mentions(
-        tmp_path, small_pages([("ABC", links), *(("", []) for _ in titles)], titles=["X", *titles])
-    )
+    write_mentions(tmp_path, small_pages([("ABC", links), *(("", []) for _ in titles)], titles=["X", *titles]))
     found = MentionTable(str(tmp_path)).targets
     ranked = [target for title in titles if (target := found.get(title))]
     ranked.sort(key=lambda each: (each.entity_id is None, each.entity_id))
@@ -105,10 +94,7 @@ def test_titles_are_found_by_their_words_and_initials(
     by_rank = list(found.with_words(["Japan"]))
     assert by_rank == [each for each in ranked if "Japan" in each.title]
     for initials in ("BOJ", "BJ"):
-        assert {each.title for each in found.with_initials(initials)} == {
-            "Bank of Japan",
-            "The Bank of Japan (film)",
-        }
+        assert {each.title for each in found.with_initials(initials)} == {"Bank of Japan", "The Bank of Japan (film)"}
     assert not [*found.with_initials("TBOJ"), *found.with_initials("")]
 
 

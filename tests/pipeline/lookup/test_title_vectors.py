@@ -34,8 +34,7 @@ def test_no_titles_have_no_vectors(tmp_path: Path) -> None:
 Mention = tuple[str, list[tuple[int, float]]]  # the name, and titles with their weights
 VECTORS = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [-1.0, 0.5], [0.0, 0.0]])
 NAMED = st.dictionaries(
-    st.sampled_from("abcd"),
-    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.25, 0.5, 1.0])), max_size=4),
+    st.sampled_from("abcd"), st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.25, 0.5, 1.0])), max_size=4)
 )
 
 
@@ -75,10 +74,7 @@ def test_what_is_left_by_rounding_is_nothing() -> None:
     """The sum of all less a mention's own is not 0 to the bit, where no other mention has candidates."""
     weights = np.array([0.1, 0.7, 0.2])
     one, two = coherence(
-        VECTORS * np.pi,
-        [np.array([0, 1, 2]), np.zeros(0, np.int64)],
-        [weights, np.zeros(0)],
-        np.array([0, 1]),
+        VECTORS * np.pi, [np.array([0, 1, 2]), np.zeros(0, np.int64)], [weights, np.zeros(0)], np.array([0, 1])
     )
     assert (one.tolist(), two.tolist()) == ([0.0, 0.0, 0.0], [])
 

@@ -67,14 +67,8 @@ def test_names_are_as_they_are_looked_up() -> None:
 @pytest.mark.parametrize(
     ("language", "dbname", "base", "name", "is_one"),
     [
-        *(
-            ("en", name, "", name, True)
-            for name in ("enwiki", "enwiktionary", "enwikivoyage", "commonswiki", "")
-        ),
-        *(
-            ("en", name, "https://quay.example/w", name, True)
-            for name in ("simplewiki", "enwiki", "metawiki")
-        ),
+        *(("en", name, "", name, True) for name in ("enwiki", "enwiktionary", "enwikivoyage", "commonswiki", "")),
+        *(("en", name, "https://quay.example/w", name, True) for name in ("simplewiki", "enwiki", "metawiki")),
         *(("nb", name, "//fork.example/w", name, True) for name in ("nowiki", "nowikinews")),
         ("lzh", "zh_classicalwiki", "http://fork.example/w", "zh_classicalwiki", True),
         ("be-tarask", "be_x_oldwiki", "http://fork.example/w", "be_x_oldwiki", True),

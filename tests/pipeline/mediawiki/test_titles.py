@@ -5,15 +5,7 @@ from hypothesis import strategies as st
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title, redirect_target
 
-NAMESPACES = (
-    (0, ""),
-    (1, "Talk"),
-    (4, "Wikipedia"),
-    (6, "File"),
-    (10, "Template"),
-    (14, "Category"),
-    (100, "Portal"),
-)
+NAMESPACES = ((0, ""), (1, "Talk"), (4, "Wikipedia"), (6, "File"), (10, "Template"), (14, "Category"), (100, "Portal"))
 ENGLISH = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
 WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
 

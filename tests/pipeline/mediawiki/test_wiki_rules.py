@@ -42,9 +42,7 @@ hidden = ["timer"]
         ("A [[Pic:Soup.jpg|thumb|A soup of the day]] here.", None, "A here."),
     ],
 )
-def test_rules_hold_beside_the_projects(
-    tmp_path: Path, wikitext: str, without: str | None, shown: str
-) -> None:
+def test_rules_hold_beside_the_projects(tmp_path: Path, wikitext: str, without: str | None, shown: str) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(RULES, encoding="utf-8")
     site = replace(SITE, rules=read_rules(str(path)))

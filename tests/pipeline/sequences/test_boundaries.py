@@ -14,8 +14,7 @@ from pipeline.sequences.sentences import split
 from tests.support import DATA
 
 CASES: dict[str, list[str]] = {
-    language: table["cases"]
-    for language, table in tomllib.loads((DATA / "sentences.toml").read_text("utf-8")).items()
+    language: table["cases"] for language, table in tomllib.loads((DATA / "sentences.toml").read_text("utf-8")).items()
 }
 UNSPACED = ("ja", "zh")
 Spans = list[tuple[int, int]]
@@ -121,12 +120,7 @@ TEXTS = st.lists(PIECES, max_size=60).map("".join)
 CODES = st.sampled_from(["en", "de", "et", "sr", "hu", "ja", "ar", "he", "th", "km", "my", "ka", "xx"])
 
 
-@given(
-    TEXTS,
-    CODES,
-    st.lists(st.integers(0, 200), max_size=8),
-    st.sampled_from(["sentencex", f"{__name__}:words"]),
-)
+@given(TEXTS, CODES, st.lists(st.integers(0, 200), max_size=8), st.sampled_from(["sentencex", f"{__name__}:words"]))
 @example("a. b", "en", [1, 3], "sentencex")
 def test_spans_are_in_order_and_cover_all_and_cut_no_link(
     text: str, language: str, edges: list[int], splitter: str

@@ -100,9 +100,7 @@ def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path)
     # Six links of Paris end at 3, four at 5, and five outside the vocabulary.
     assert table["commonest"].to_pylist() == [[3, -1], [6], [3, 3]]
     assert table["commonest_known"].to_pylist() == [[3, -1], [6], [3, 3]]
-    assert table.schema.metadata == {
-        b"sequences": storage.manifest_sha256(str(tmp_path / "sequences")).encode()
-    }
+    assert table.schema.metadata == {b"sequences": storage.manifest_sha256(str(tmp_path / "sequences")).encode()}
 
 
 def test_counts_are_of_each_text_beside_its_own_links(tmp_path: Path, tokenizer: Path) -> None:

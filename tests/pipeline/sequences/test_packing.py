@@ -62,9 +62,7 @@ def build(
 
 def mentions(sequence: Sequence, tokenizer: WordTokenizer) -> list[tuple[str, int]]:
     spans = zip(sequence.entity_ids, sequence.entity_starts, sequence.entity_ends, strict=True)
-    return [
-        (tokenizer.decode(sequence.word_ids[start:end]).strip(), entity_id) for entity_id, start, end in spans
-    ]
+    return [(tokenizer.decode(sequence.word_ids[start:end]).strip(), entity_id) for entity_id, start, end in spans]
 
 
 def test_links_become_annotations(tokenizer: WordTokenizer) -> None:
@@ -106,9 +104,7 @@ def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
         ("my", "ရန်ကုန်မြို့သည် မြန်မာနိုင်ငံ၏ အကြီးဆုံးမြို့ ဖြစ်သည်။ "),
     ],
 )
-def test_texts_without_sentences_fit_where_every_byte_is_a_token(
-    tmp_path: Path, language: str, text: str
-) -> None:
+def test_texts_without_sentences_fit_where_every_byte_is_a_token(tmp_path: Path, language: str, text: str) -> None:
     """Nothing is dropped for its length at the default limits, so that no share stops the run."""
     train_tokenizer([TEXT], tmp_path, 262)
     link = Link(0, 7, "Port Sorrel")
@@ -197,12 +193,7 @@ def paragraphs(draw: st.DrawFn) -> Paragraph:
 )
 @example([Paragraph("", "日本。's", (Link(3, 5, "Gull Bay"),))], Limits(8, 1, 1, 1), "fixed", "en")
 def test_any_page_agrees_with_the_plain_rules(
-    tokenizer: WordTokenizer,
-    plain: Tokenizer,
-    page: list[Paragraph],
-    limits: Limits,
-    profile: str,
-    language: str,
+    tokenizer: WordTokenizer, plain: Tokenizer, page: list[Paragraph], limits: Limits, profile: str, language: str
 ) -> None:
     sequences, drops, facts = build_page(
         page, language=language, tokenizer=tokenizer, entity_id=TITLES.get, limits=limits, profile=profile,
@@ -215,8 +206,7 @@ def test_any_page_agrees_with_the_plain_rules(
 
 
 @pytest.mark.parametrize(
-    ("dump", "language", "count"),
-    [("enwiki-2016-206", "en", 4), ("arwiki-mini", "ar", 1), ("jawiki-mini", "ja", 1)],
+    ("dump", "language", "count"), [("enwiki-2016-206", "en", 4), ("arwiki-mini", "ar", 1), ("jawiki-mini", "ja", 1)]
 )
 def test_real_pages_agree_with_the_plain_rules(shared: Path, dump: str, language: str, count: int) -> None:
     folder, limits = shared / "data" / "roberta-tokenizer", Limits()

@@ -43,9 +43,7 @@ def test_both_encoders_agree_with_transformers(roberta: WordTokenizer, shared: P
     merges = [tuple(line.split(" ")) for line in lines if line]
     reference = transformers.RobertaTokenizer(vocab=vocab, merges=merges)
     assert len(reference) == 50265
-    document = json.loads(
-        (shared / "data" / "squad" / "squad1.1-mixed20-dev.json").read_text(encoding="utf-8")
-    )
+    document = json.loads((shared / "data" / "squad" / "squad1.1-mixed20-dev.json").read_text(encoding="utf-8"))
     texts = [paragraph["context"] for article in document["data"] for paragraph in article["paragraphs"][:10]]
     plain = [text.strip() for text in texts + SENTENCES[:4]]
     for prefix, leading in (("", False), (" ", True)):
@@ -73,8 +71,7 @@ def test_texts_never_become_special_tokens(corpus_tokenizer: WordTokenizer) -> N
 
 BLANKS = " \n\t\xa0\u3000\u2009\x1c\x85"
 PIECES = st.one_of(
-    st.sampled_from(["word", "'s", "...", "3", "日本", "é", "  ", *BLANKS]),
-    st.characters(exclude_categories=["Cs"]),
+    st.sampled_from(["word", "'s", "...", "3", "日本", "é", "  ", *BLANKS]), st.characters(exclude_categories=["Cs"])
 )
 
 

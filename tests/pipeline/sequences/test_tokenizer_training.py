@@ -32,8 +32,7 @@ def write(folder: Path, rows: list[Row], files: int) -> list[str]:
     for path, first in zip(paths, range(0, len(rows), step), strict=True):
         with storage.parquet_rows(path, schemas.TABLES["ExtractPages"]["paragraphs"].schema) as writer:
             writer.extend(
-                (page, f"Page {page}", number, "", text, [])
-                for page, number, text in rows[first : first + step]
+                (page, f"Page {page}", number, "", text, []) for page, number, text in rows[first : first + step]
             )
     return paths
 
@@ -92,8 +91,7 @@ def test_runs_without_blanks_are_cut(tmp_path: Path) -> None:
     train_tokenizer([f"{word} {word}" for word in words] * 2, tmp_path, 2000)
     tokenizer = WordTokenizer.load(tmp_path)
     longest = {
-        word: max(len(tokenizer.decode([each])) for each in tokenizer.encode([word], [False])[0])
-        for word in words
+        word: max(len(tokenizer.decode([each])) for each in tokenizer.encode([word], [False])[0]) for word in words
     }
     assert list(longest.values()) == [LONGEST_RUN, LONGEST_RUN, 40]
 

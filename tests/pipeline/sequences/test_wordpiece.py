@@ -76,9 +76,7 @@ def test_texts_never_become_special_tokens(vocab: dict[str, int]) -> None:
     assert not {ours.cls_id, ours.mask_id, ours.sep_id, ours.pad_id} & set(ids)
 
 
-def test_separators_between_two_texts_are_those_of_transformers(
-    vocab: dict[str, int], tmp_path: Path
-) -> None:
+def test_separators_between_two_texts_are_those_of_transformers(vocab: dict[str, int], tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     train_tokenizer([TEXT], tmp_path, 300)
     bpe = WordTokenizer.load(tmp_path)
@@ -115,12 +113,8 @@ def folders(vocab: dict[str, int], normalizer: Normalizer, folder: Path) -> Iter
     yield folder / "alone"
 
 
-@pytest.mark.parametrize(
-    "normalizer", [NORMALIZERS[0], Normalizer(False, None, True), Normalizer(True, False)]
-)
-def test_every_layout_is_read_and_copied(
-    vocab: dict[str, int], normalizer: Normalizer, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("normalizer", [NORMALIZERS[0], Normalizer(False, None, True), Normalizer(True, False)])
+def test_every_layout_is_read_and_copied(vocab: dict[str, int], normalizer: Normalizer, tmp_path: Path) -> None:
     text = "Élan of 日本 ABRAHAM Lincoln"
     wanted = theirs(vocab, normalizer)(text, add_special_tokens=False)["input_ids"]
     copies = set()

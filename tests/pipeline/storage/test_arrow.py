@@ -19,9 +19,7 @@ VALUES = {
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @given(st.data())
-def test_cells_are_those_of_pyarrow(
-    tmp_path_factory: pytest.TempPathFactory, kind: pa.DataType, data: Any
-) -> None:
+def test_cells_are_those_of_pyarrow(tmp_path_factory: pytest.TempPathFactory, kind: pa.DataType, data: Any) -> None:
     """Of columns with and without nothing, of nothing alone, and of those inside of lists."""
     values = data.draw(st.lists(st.none() | VALUES[kind], min_size=1, max_size=20))
     path = tmp_path_factory.mktemp("cells") / "rows.arrow"

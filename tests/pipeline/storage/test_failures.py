@@ -54,10 +54,7 @@ def test_a_message_is_the_same_on_every_machine() -> None:
 
 def test_one_error_of_each_kind_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tables = {
-        "rejected/block-0.parquet": [
-            (7, "broken_xml", "", ""),
-            (8, "KeyError", "'a'", "module:1 f\nmodule:2 g"),
-        ],
+        "rejected/block-0.parquet": [(7, "broken_xml", "", ""), (8, "KeyError", "'a'", "module:1 f\nmodule:2 g")],
         "rejected/block-1.parquet": [(9, "KeyError", "'b'", "module:1 f"), (10, "KeyError", "'c'", "")],
         "rejected/block-2.parquet": [(11, "OSError", "no", "module:3 h")],
         "pages/block-2.parquet": [],

@@ -8,9 +8,7 @@ import pytest
 from pipeline import storage
 
 
-def test_names_are_on_disk_before_the_record_that_lists_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_on_disk_before_the_record_that_lists_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a file system keeps no order between renames, a power cut would leave a record without its files."""
     done: list[str] = []
     sync, replace = os.fsync, os.replace
@@ -40,9 +38,7 @@ def test_names_are_on_disk_before_the_record_that_lists_them(
             assert {"sync .", f"sync {Path(path).parent}"} <= {*between}, (path, done)
 
 
-def test_a_file_system_without_such_a_call_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_such_a_call_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError("no folder is opened")))
     storage.write_manifest(str(tmp_path), storage.Manifest("Stage", 1, {}, {}, ()))
     assert storage.read_manifest(str(tmp_path)).stage == "Stage"

@@ -80,9 +80,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    line = (
-        rf": its file system has no locks \(flock: {os.strerror(number)}\).* mount it with locks, or pass a"
-    )
+    line = rf": its file system has no locks \(flock: {os.strerror(number)}\).* mount it with locks, or pass a"
     with pytest.raises(ValueError, match=f"^{tmp_path}{line}"):
         locks.check(str(tmp_path))
     with pytest.raises(ValueError, match=rf"^{tmp_path}/\.locks{line}"):

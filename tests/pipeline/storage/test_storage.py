@@ -61,18 +61,14 @@ def test_missing_manifest(folder: str) -> None:
         storage.read_manifest(folder)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b"{", b'{"files": [{"path": 1}]}', b'{"files": [], "x": 1}']
-)
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"{", b'{"files": [{"path": 1}]}', b'{"files": [], "x": 1}'])
 def test_broken_manifest(folder: str, content: bytes) -> None:
     put(folder, storage.MANIFEST, content)
     with pytest.raises(ValueError, match="not a manifest"):
         storage.read_manifest(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"), [(b"12", "2 bytes, but the manifest says 3"), (None, "missing")]
-)
+@pytest.mark.parametrize(("change", "message"), [(b"12", "2 bytes, but the manifest says 3"), (None, "missing")])
 def test_manifest_notices_changed_files(folder: str, change: bytes | None, message: str) -> None:
     storage.write_manifest(folder, manifest_of(put(folder, "x.bin", b"123")))
     path = storage.join(folder, "x.bin")

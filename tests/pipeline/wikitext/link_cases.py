@@ -101,10 +101,7 @@ CASES: dict[str, list[Case]] = {
         *refused("Foo~~~", "Foo~~~~", "~~~~~", "a~~~b"),
         *itself("...", ".NET", "A.", "A..", "A/b", "A/.b", "~", "Foo~~bar", "A./b"),
     ],
-    "titles that are too long": [
-        *refused("a" * 256, "é" * 128, "日" * 86),
-        *itself("A" * 255, "É" * 127, "日" * 85),
-    ],
+    "titles that are too long": [*refused("a" * 256, "é" * 128, "日" * 86), *itself("A" * 255, "É" * 127, "日" * 85)],
     "colons": [
         ("[[:A]]", [("A", "A")], "A"),
         ("[[ : a]]", [("a", "A")], "a"),

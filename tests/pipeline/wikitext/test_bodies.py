@@ -127,9 +127,7 @@ def test_what_pages_show(source: str, text: str) -> None:
 
 
 def test_links_of_bodies_are_annotations_and_losses_are_those_without_a_text() -> None:
-    found = extract(
-        "a {{moto|Ape|apes}} b {{motto}} c {{dead}} d {{note}} e {{maybe}} f", SITE, dumped=PAGES.get
-    )
+    found = extract("a {{moto|Ape|apes}} b {{motto}} c {{dead}} d {{note}} e {{maybe}} f", SITE, dumped=PAGES.get)
     assert [(link.target, link.start) for link in found.paragraphs[0].links] == [("Ape", 2)]
     assert {name: loss.uses for name, loss in found.losses.items()} == {"Motto": 1, "Nowhere": 1}
 
@@ -144,16 +142,7 @@ def test_without_the_dump_nothing_changes() -> None:
 
 @pytest.mark.parametrize(
     "poison",
-    [
-        "<noinclude",
-        "</noinclude   ",
-        "<!--",
-        "<!-- -->",
-        "\n   <!-- --> x",
-        "<onlyinclude>",
-        "\n" + " " * 50,
-        "{{{",
-    ],
+    ["<noinclude", "</noinclude   ", "<!--", "<!-- -->", "\n   <!-- --> x", "<onlyinclude>", "\n" + " " * 50, "{{{"],
 )
 def test_pages_are_read_in_linear_time(poison: str) -> None:
     started = time.monotonic()

@@ -45,10 +45,7 @@ def shown(source: str, language: str = "en", profile: str = "fixed") -> Shown:
         ("<nowiki>a <noinclude>* b</noinclude>", [("", "a * b", [])]),
         ("<translate>== Quay ==\nBoats.</translate>", [("Quay", "Boats.", [])]),
         ("<translate><!--T:1-->\n== Quay ==\n<!--T:2-->\nA.</translate>", [("Quay", "A.", [])]),
-        (
-            "<translate><tvar|1>[[Gull]]</>, <tvar name=n>42</tvar>.</translate>",
-            [("", "Gull, 42.", ["Gull"])],
-        ),
+        ("<translate><tvar|1>[[Gull]]</>, <tvar name=n>42</tvar>.</translate>", [("", "Gull, 42.", ["Gull"])]),
         ("a </> b", [("", "a </> b", [])]),
     ],
 )
@@ -70,9 +67,7 @@ def test_tags_of_the_preprocessor_in_other_languages(language: str, source: str,
 
 
 def test_what_is_for_other_pages_is_counted() -> None:
-    assert extract("<includeonly>[[a]]</includeonly> b <includeonly>c", SITES["en"]).drops == {
-        "extensions:cut": 2
-    }
+    assert extract("<includeonly>[[a]]</includeonly> b <includeonly>c", SITES["en"]).drops == {"extensions:cut": 2}
 
 
 def test_profile_paper_reads_the_tags_as_before() -> None:
@@ -150,9 +145,7 @@ def test_extensions_show_text_where_they_have_some(source: str, wanted: list[str
 
 def test_tags_that_are_not_known_stay_and_are_counted_by_name() -> None:
     source = "a <aside class=x>b [[C]]</aside> <Aside/> {{nowrap|<gauge>d</gauge>}} {{no|<hid>}} <nowiki><f></nowiki>"
-    extraction = extract(
-        f"{source} <john@x.org> 1 <2 <i>g</i> <!-- <k> --> <b title={{{{l}}}}>m</b>", SITES["en"]
-    )
+    extraction = extract(f"{source} <john@x.org> 1 <2 <i>g</i> <!-- <k> --> <b title={{{{l}}}}>m</b>", SITES["en"])
     assert extraction.texts[0].startswith("a <aside class=x>b C</aside> <Aside/> <gauge>d</gauge>")
     assert extraction.targets == ["C"]
     assert extraction.drops["markup:unknown_tag"] == 3

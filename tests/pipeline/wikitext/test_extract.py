@@ -253,12 +253,9 @@ def test_unknown_profile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "anchor", "drops"),
-    [("fixed", "the bays", {}), ("paper", "the bay", {"parser:paragraph_too_long": 1})],
+    ("profile", "anchor", "drops"), [("fixed", "the bays", {}), ("paper", "the bay", {"parser:paragraph_too_long": 1})]
 )
-def test_long_lines_with_an_open_bracket_keep_their_links(
-    profile: str, anchor: str, drops: dict[str, int]
-) -> None:
+def test_long_lines_with_an_open_bracket_keep_their_links(profile: str, anchor: str, drops: dict[str, int]) -> None:
     """The linear scan reads them; in profile paper, whose parser would have to, they are counted."""
     source = "see [[Gull Bay|the bay]]s and ''[http://x.org more]'' " * 100
     extraction = extract(source + "[[", SITE, profile=profile)
@@ -472,9 +469,7 @@ def test_poison_ends_in_time_and_memory(name: str, profile: str, ordinary_second
 @pytest.mark.parametrize(
     ("dump", "language"), [("enwiki-2016-206", "en"), ("dewiki-mini", "de"), ("arwiki-mini", "ar")]
 )
-def test_the_regular_expression_and_the_parser_agree_on_real_lines(
-    shared: Path, dump: str, language: str
-) -> None:
+def test_the_regular_expression_and_the_parser_agree_on_real_lines(shared: Path, dump: str, language: str) -> None:
     compared = 0
     for page_site, text in real_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language):
         rules = LinkRules(page_site, "fixed")

@@ -57,16 +57,13 @@ VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("language", "source", "shown"), NUMBERS + DATES + VARIABLES, ids=lambda value: value[:30]
-)
+@pytest.mark.parametrize(("language", "source", "shown"), NUMBERS + DATES + VARIABLES, ids=lambda value: value[:30])
 def test_what_a_wiki_shows(language: str, source: str, shown: str) -> None:
     assert text_of(source, language) == shown
 
 
 @pytest.mark.parametrize(
-    "template",
-    ["formatnum:", "formatnum:-", "convert|", "val|", "age|", "unité|", "frac|1|", "e|", "date|1|"],
+    "template", ["formatnum:", "formatnum:-", "convert|", "val|", "age|", "unité|", "frac|1|", "e|", "date|1|"]
 )
 @pytest.mark.parametrize(
     "number", ["9" * 5000, "1e999999999", "1/" + "9" * 9000, "-" * 3000, "1,2," * 900, "²٣", "99999999999"]

@@ -8,25 +8,13 @@ from pipeline.wikitext.extract import extract
 SENTENCE = "the bridge was built by monks who lived at the ford"
 SHOWN = [
     ("it", "Si dice{{Boh|che il ponte fu costruito dai monaci del posto}}.", "costruito dai monaci"),
-    (
-        "fr",
-        "Il {{passage curieux|fut construit par des moines de l'abbaye|date=mai 2010}}.",
-        "fut construit par",
-    ),
+    ("fr", "Il {{passage curieux|fut construit par des moines de l'abbaye|date=mai 2010}}.", "fut construit par"),
     ("de", "Er sei {{Kursivstück|von den Mönchen an der Furt erbaut worden}}.", "an der Furt erbaut"),
     ("ru", "Мост {{непонятно что|был построен монахами у брода через реку|2010}}.", "был построен"),
-    (
-        "ja",
-        "橋は{{何か|修道士たちによって川の浅瀬のそばに建てられたものと伝えられている}}。",
-        "川の浅瀬のそばに建て",
-    ),
+    ("ja", "橋は{{何か|修道士たちによって川の浅瀬のそばに建てられたものと伝えられている}}。", "川の浅瀬のそばに建て"),
     ("en", f"{{{{strange|{SENTENCE}.}}}}", f"{SENTENCE}."),
     ("en", f"So {{{{strange|x|{SENTENCE}}}}} it is", SENTENCE),
-    (
-        "en",
-        "So {{strange|[[Bridge|a bridge]] was{{nbsp}}built by monks who lived|date=May}}",
-        "built by monks",
-    ),
+    ("en", "So {{strange|[[Bridge|a bridge]] was{{nbsp}}built by monks who lived|date=May}}", "built by monks"),
 ]
 HIDDEN = [
     "{{see this|Bridges that were built by the monks}}",  # a title on a line of its own

@@ -51,8 +51,7 @@ def test_holes(source: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "shown"),
-    [("日本（{{x}}、東京）は{{x}}、東{{x}}京", "日本（東京）は、東京"), ("a{{x}}b", "a b")],
+    ("source", "shown"), [("日本（{{x}}、東京）は{{x}}、東{{x}}京", "日本（東京）は、東京"), ("a{{x}}b", "a b")]
 )
 def test_holes_where_words_have_no_blanks(source: str, shown: str) -> None:
     assert extract(source, SiteInfo("ja", "jawiki", "first-letter", ((0, ""),))).texts == [shown]
@@ -76,8 +75,7 @@ def test_letters_stay_and_lines_stay_lines(text: str) -> None:
 
 @given(
     st.lists(
-        st.sampled_from([f"{OPEN}a, b:{CLOSE}", f"({OPEN}c{CLOSE}:", GONE, ")", "(", ", ", "d", " ", "\n"]),
-        max_size=20,
+        st.sampled_from([f"{OPEN}a, b:{CLOSE}", f"({OPEN}c{CLOSE}:", GONE, ")", "(", ", ", "d", " ", "\n"]), max_size=20
     )
 )
 def test_no_link_is_lost(pieces: list[str]) -> None:
@@ -96,22 +94,12 @@ def test_no_link_is_lost(pieces: list[str]) -> None:
         ("it", "Quarto (AFI {{IPA|x}}, pronuncia {{IPA|y}}), detto [[Q]]", "Quarto, detto Q", ["Q"]),
         ("en", "Quay ({{IPAc-en|x}}, occasionally {{IPAc-en|y}}), also known", "Quay, also known", []),
         ("en", "Q (named {{IPAc-en|x}}, [[plural]] ''Qs'') is", "Q (plural Qs) is", ["Plural"]),
-        (
-            "en",
-            "Q ([[Polish language|Polish]]: {{IPA-pl|x}}; born 1950) is [[A]]",
-            "Q (born 1950) is A",
-            ["A"],
-        ),
+        ("en", "Q ([[Polish language|Polish]]: {{IPA-pl|x}}; born 1950) is [[A]]", "Q (born 1950) is A", ["A"]),
         ("en", "Quay ({{IPA|x}} in British English or {{IPA|y}}) is", "Quay is", []),
         ("en", "Quay /{{IPAc-en|x}}/. It", "Quay. It", []),
         ("fr", "Quai (prononcé {{API|x}} en français) est", "Quai est", []),
         ("fr", "Quai {{prononciation|LL-Q150 (fra)-X-quai.wav}} est", "Quai est", []),
-        (
-            "es",
-            "Muelle (pronunciado {{AFI|x}} en español; nacido en 1950) es",
-            "Muelle (nacido en 1950) es",
-            [],
-        ),
+        ("es", "Muelle (pronunciado {{AFI|x}} en español; nacido en 1950) es", "Muelle (nacido en 1950) es", []),
         ("ru", "Порт (произношение {{IPA|x}}) это", "Порт это", []),
         # names stay
         ("en", "Quay ({{lang-pl|Nab}} {{IPA-pl|x}}; born) is", "Quay (Polish: Nab; born) is", []),

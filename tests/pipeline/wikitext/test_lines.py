@@ -8,9 +8,7 @@ from pipeline.wikitext.extract import extract
 UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202d\u202e\u202c\u2060\u2066\u2067\u2068\u2069\ufeff"
 
 
-def read(
-    source: str, language: str = "en", profile: str = "fixed"
-) -> tuple[list[str], list[tuple[str, str]]]:
+def read(source: str, language: str = "en", profile: str = "fixed") -> tuple[list[str], list[tuple[str, str]]]:
     """(the texts, the links as (anchor, title))."""
     site = SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (6, "File")))
     paragraphs = extract(source, site, profile=profile).paragraphs

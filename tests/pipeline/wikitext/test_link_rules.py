@@ -15,11 +15,7 @@ from pipeline.wikitext.templates.table import TemplateTable
 from tests.support import DATA
 
 SITE = read_site_info(str(DATA / "wiki-40.xml"))
-SITES = {
-    "English": SITE,
-    "Turkish": replace(SITE, language="tr"),
-    "a dictionary": replace(SITE, case="case-sensitive"),
-}
+SITES = {"English": SITE, "Turkish": replace(SITE, language="tr"), "a dictionary": replace(SITE, case="case-sensitive")}
 PARTS = ["a", "i", "Z", "7", " ", "  ", "'", "''", ":", "#", "_", "%20", "&amp;"]
 PARTS += ["Category:", "fr:", "é", "e\u0301"]
 PARTS += [".", "..", "/", "./", "}", "~~~", "//", "http:", "\x03", "WP:"]

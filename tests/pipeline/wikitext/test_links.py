@@ -22,9 +22,7 @@ def read(source: str, site: SiteInfo, profile: str = "fixed") -> tuple[list[tupl
 @pytest.mark.parametrize(
     ("rule", "source", "links", "text"), ALL, ids=[f"{rule}-{source[:30]!a}" for rule, source, *_ in ALL]
 )
-def test_links_are_those_of_mediawiki(
-    rule: str, source: str, links: list[tuple[str, str]], text: str
-) -> None:
+def test_links_are_those_of_mediawiki(rule: str, source: str, links: list[tuple[str, str]], text: str) -> None:
     found, shown = read(source, ENGLISH)
     assert found == links, rule
     assert shown == (text or shown), rule
@@ -119,9 +117,7 @@ OWN = {0: "", 6: "File", 10: "Template", 14: "Category", 110: "Forum"}
         (wiki("en", "", OWN), "[[No: 6]]a", [], "a"),
     ],
 )
-def test_prefixes_of_other_wikis_are_wikimedias(
-    site: SiteInfo, source: str, links: list[str], text: str
-) -> None:
+def test_prefixes_of_other_wikis_are_wikimedias(site: SiteInfo, source: str, links: list[str], text: str) -> None:
     found, shown = read(source, site)
     assert [title for _, title in found] == links
     assert shown == text
@@ -135,12 +131,7 @@ def test_prefixes_of_other_wikis_are_wikimedias(
         (wiki("en", "towns", OWN), "[[a::b::Farland#x]]", [("Farland#x", "Farland")], "Farland#x"),
         (wiki("en", "towns", OWN), "[[population::1,000]] live", [("1,000", "1,000")], "1,000 live"),
         (wiki("en", "towns", OWN), "a [[secret::Farland| ]] b", [], "a b"),
-        (
-            wiki("en", "towns", OWN),
-            "[[:is in::Farland]]",
-            [("is in::Farland", "Is in::Farland")],
-            "is in::Farland",
-        ),
+        (wiki("en", "towns", OWN), "[[:is in::Farland]]", [("is in::Farland", "Is in::Farland")], "is in::Farland"),
         (wiki("de", "orte", OWN), "[[Liegt in::Land|im Land]]", [("im Land", "Land")], "im Land"),
         (wiki("en", "enwiki", OWN), "[[std::string]]", [("std::string", "Std::string")], "std::string"),
     ],

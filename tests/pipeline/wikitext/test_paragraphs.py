@@ -22,9 +22,7 @@ class Piece(NamedTuple):
 Line = tuple[str, list[Piece]]
 TEXT = st.text(st.sampled_from("ab é日 \t\u00a0\u3000"), max_size=5)
 PIECES = st.builds(Piece, TEXT, st.booleans()) | st.just(Piece(BREAK, is_link=False))
-LINES = st.lists(
-    st.tuples(st.sampled_from(["", "", "", "heading", "table_row"]), st.lists(PIECES, max_size=5))
-)
+LINES = st.lists(st.tuples(st.sampled_from(["", "", "", "heading", "table_row"]), st.lists(PIECES, max_size=5)))
 
 
 def read_characters(pieces: list[Piece], targets: list[str]) -> tuple[str, tuple[Link, ...], int]:
@@ -38,20 +36,15 @@ def read_characters(pieces: list[Piece], targets: list[str]) -> tuple[str, tuple
         if piece.is_link and inside:
             named[number] = target
         empty += piece.is_link and not inside
-        owners += [
-            (char, number if number in named and at in inside else None) for at, char in enumerate(piece.text)
-        ]
+        owners += [(char, number if number in named and at in inside else None) for at, char in enumerate(piece.text)]
     text, owned = "", []
     for at, (char, owner) in enumerate(owners):
         if not char.isspace():
             text, owned = text + char, [*owned, owner]
-        elif (
-            text and not owners[at - 1][0].isspace() and not all(later.isspace() for later, _ in owners[at:])
-        ):
+        elif text and not owners[at - 1][0].isspace() and not all(later.isspace() for later, _ in owners[at:]):
             text, owned = text + " ", [*owned, owner]
     links = [
-        Link(owned.index(number), len(owned) - owned[::-1].index(number), target)
-        for number, target in named.items()
+        Link(owned.index(number), len(owned) - owned[::-1].index(number), target) for number, target in named.items()
     ]
     return text, tuple(links), empty
 
@@ -102,9 +95,4 @@ def test_lines_are_what_their_characters_are(lines: list[Line]) -> None:
     wanted, drops = expected(lines, targets)
     assert list(extraction.paragraphs) == wanted
     assert extraction.drops == drops
-    assert (
-        sum(extraction.link_counts)
-        == len(extraction.targets)
-        == len(extraction.starts)
-        == len(extraction.ends)
-    )
+    assert sum(extraction.link_counts) == len(extraction.targets) == len(extraction.starts) == len(extraction.ends)

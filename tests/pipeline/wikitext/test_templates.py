@@ -121,21 +121,14 @@ def test_the_papers_profile_shows_no_template() -> None:
 
 @pytest.mark.parametrize(
     ("source", "name"),
-    [
-        ("{{eB1911|x}}", "EB1911"),
-        ("{{EB1911}}", "EB1911"),
-        ("{{xXe cycle}}", "XXe cycle"),
-        ("{{é_t}}", "É t"),
-    ],
+    [("{{eB1911|x}}", "EB1911"), ("{{EB1911}}", "EB1911"), ("{{xXe cycle}}", "XXe cycle"), ("{{é_t}}", "É t")],
 )
 def test_losses_have_the_titles_of_their_pages(source: str, name: str) -> None:
     assert [*extract(f"a {source} b", site("fr")).losses] == [name]
 
 
 def test_losses_are_counted_by_name() -> None:
-    source = (
-        "{{Infobox x|a=b}}\na {{Foo bar|[[B]] c}} d{{foo_bar|e}}.{{cn}} {{nowrap|f}}\n* {{cite book|title=g}}"
-    )
+    source = "{{Infobox x|a=b}}\na {{Foo bar|[[B]] c}} d{{foo_bar|e}}.{{cn}} {{nowrap|f}}\n* {{cite book|title=g}}"
     assert extract(source, site()).losses == {"Foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
 
 
@@ -194,9 +187,7 @@ def test_every_function_is_used() -> None:
     assert used | {function.split()[0] for function in VARIABLES} == set(FUNCTIONS)
 
 
-NAMES = st.sampled_from(
-    ["nowrap", "convert", "lang", "lang-kw", "ill", "val", "USS", "as of", "age", "zh", "x"]
-)
+NAMES = st.sampled_from(["nowrap", "convert", "lang", "lang-kw", "ill", "val", "USS", "as of", "age", "zh", "x"])
 WORDS = st.text(st.sampled_from("aé1 -|=[]{}<'\n,.(:٣²"), max_size=20)
 
 
@@ -223,9 +214,7 @@ def test_no_arguments_raise_anything(name: str, arguments: list[str], behind: st
         ("en", "Template", "a {{Vorlage:nowrap|b}} {{User:nowrap|c}}", "a"),
     ],
 )
-def test_the_namespace_of_templates_has_the_wikis_name(
-    language: str, namespace: str, source: str, text: str
-) -> None:
+def test_the_namespace_of_templates_has_the_wikis_name(language: str, namespace: str, source: str, text: str) -> None:
     found = extract(source, SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (10, namespace))))
     assert " ".join(found.texts) == text
     assert not [name for name in found.losses if "owrap" in name and language != "en"]

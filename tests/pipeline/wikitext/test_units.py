@@ -75,9 +75,7 @@ def test_without_a_number_nothing_is_shown(arguments: str) -> None:
     assert convert(Arguments(f"convert|{arguments}")) is None
 
 
-@pytest.mark.parametrize(
-    "code", ["", "/", "km/", "." * 90, "m/" * 30 + "s", "e6", "e6e6e6e6e6m", "kkm", "x" * 200]
-)
+@pytest.mark.parametrize("code", ["", "/", "km/", "." * 90, "m/" * 30 + "s", "e6", "e6e6e6e6e6m", "kkm", "x" * 200])
 def test_no_code_of_a_unit_costs_much(code: str) -> None:
     assert unit_of(code) is None or len(code) < 41
 

@@ -27,9 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("task", "field"), [("entity_typing", "labels"), ("relation_classification", "relation")]
-)
+@pytest.mark.parametrize(("task", "field"), [("entity_typing", "labels"), ("relation_classification", "relation")])
 def test_a_folder_has_all_that_asking_needs(folder: Path, task: str, field: str) -> None:
     output = folder / f"{task}-luke"
     config = json.loads((output / "config.json").read_text())["model"]
@@ -56,9 +54,7 @@ def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
     assert upper != lower
 
 
-def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lack(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lack(folder: Path, tmp_path: Path) -> None:
     """A mention table brings them; whoever asks the model takes the same table, and its export their titles."""
     titles = ("Lake Ostra", "Varland")
     text = "Lake Ostra is in Varland"

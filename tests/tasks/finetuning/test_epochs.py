@@ -54,12 +54,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, folder: Path, output: 
 
 @pytest.mark.parametrize(("step", "minutes"), [(0, 0.0), (1, 1e-9), (5, 0.0), (11, 1e-9)])
 def test_interrupted_run_goes_on_with_the_same_bytes(
-    folder: Path,
-    whole: dict[str, bytes],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: int,
-    minutes: float,
+    folder: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, minutes: float
 ) -> None:
     """With a checkpoint after each epoch (0 minutes), and with one after every step."""
     interrupt(monkeypatch, step, folder, tmp_path, checkpoint_minutes=minutes)
@@ -122,9 +117,7 @@ def test_stopped_by_sigterm(
     assert contents(tmp_path) == whole
 
 
-def test_a_finished_run_is_not_done_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_run_is_not_done_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = finetune(folder, tmp_path)
     before = contents(tmp_path)
     assert not any("checkpoint" in name for name in before)
@@ -140,9 +133,7 @@ def test_a_finished_run_is_not_done_again(
     assert visited == list(range(12))
 
 
-def test_another_configuration_is_refused(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_configuration_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt(monkeypatch, 5, folder, tmp_path)
     for given, message in (
         ({"seed": 2}, "seed is 1 in this checkpoint, but 2 is asked for"),
@@ -161,18 +152,14 @@ def test_other_inputs_are_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
     for name in ("data/train.txt", "weights/model.safetensors", "tokenizer/vocab.json"):
         content = (source / name).read_bytes()
         is_binary = name.endswith("safetensors")
-        (source / name).write_bytes(
-            content[:-4] + b"\x00\x00\x80\x41" if is_binary else content.rstrip(b"\n") + b" \n"
-        )
+        (source / name).write_bytes(content[:-4] + b"\x00\x00\x80\x41" if is_binary else content.rstrip(b"\n") + b" \n")
         what = name.split("/")[0]
         with pytest.raises(ValueError, match=rf"{what}[\w.]* is '[0-9a-f]{{64}}' in this .* '[0-9a-f]{{64}}"):
             finetune(source, tmp_path / "out", data=source / "data")
         (source / name).write_bytes(content)
 
 
-def literal_steps(
-    orders: list[list[int]], micro: int, accumulation: int, epochs: float
-) -> list[list[list[int]]]:
+def literal_steps(orders: list[list[int]], micro: int, accumulation: int, epochs: float) -> list[list[list[int]]]:
     """The micro-batches whose gradients each update of the authors' trainer adds up, from its loop's counters."""
     batches = [[order[i : i + micro] for i in range(0, len(order), micro)] for order in orders]
     num_train_steps = int(len(batches[0]) // accumulation * epochs)
@@ -216,9 +203,7 @@ def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: i
     fixed = prepared(folder, in_batches_of(micro, batch), seed=5)
     number = {id(item): index for index, item in enumerate(fixed.features["train"].items)}
     shown = [group for step in range(fixed.steps_per_epoch) for group in training.groups_of_step(fixed, step)]
-    assert len(shown) == fixed.steps_per_epoch == -(-count // batch), (
-        "a step is a group, the last one smaller"
-    )
+    assert len(shown) == fixed.steps_per_epoch == -(-count // batch), "a step is a group, the last one smaller"
     assert [number[id(item)] for group in shown for item in group] == orders[0]
 
 
@@ -242,10 +227,7 @@ def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(folder: Path, task:
 
 
 def test_micro_batches_that_make_no_batch_are_refused_in_the_paper_s_profile(folder: Path) -> None:
-    for batch, message in (
-        (6, "batch_size is 6, but profile paper computes 4"),
-        (64, "train has 60 inputs, too few"),
-    ):
+    for batch, message in ((6, "batch_size is 6, but profile paper computes 4"), (64, "train has 60 inputs, too few")):
         with pytest.raises(ValueError, match=message):
             prepared(folder, in_batches_of(4, batch), profile="paper")
     prepared(folder, in_batches_of(4, 6))
@@ -347,9 +329,7 @@ def test_batches_are_collated_one_ahead_and_in_order() -> None:
         next(training.ahead(fail, 3, 7))
 
 
-def test_a_tracker_gets_steps_and_scores(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tracker_gets_steps_and_scores(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "another_tracker.py").write_text("seen = []\ndef log(*given): seen.append(given)\n")
     monkeypatch.syspath_prepend(tmp_path)
     finetune(folder, tmp_path / "out", tracker="another_tracker:log")
@@ -394,11 +374,7 @@ def test_predictions_do_not_depend_on_what_is_computed_at_once(folder: Path, tas
     items = run.features["dev"].items
     found = [
         logits_of(run.task, run.module, items, entities=True, device="cpu", **amounts)
-        for amounts in (
-            {"batch_size": len(items)},
-            {"batch_size": 3},
-            {"batch_size": 1, "tokens_per_batch": 150},
-        )
+        for amounts in ({"batch_size": len(items)}, {"batch_size": 3}, {"batch_size": 1, "tokens_per_batch": 150})
     ]
     for rows in zip(*found, strict=True):
         assert all(np.abs(rows[0] - row).max() < 1e-4 for row in rows)

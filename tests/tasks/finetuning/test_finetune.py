@@ -46,9 +46,7 @@ FILES += ["tokenizer/merges.txt", "tokenizer/vocab.json", "training.jsonl"]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tiny random weights (`weights`) and a tokenizer of the example data (`tokenizer`)."""
     folder = tmp_path_factory.mktemp("pretrained")
-    train_tokenizer(
-        (EXAMPLES / "train.txt").read_text().splitlines(), folder / "tokenizer", CONFIG.vocab_size
-    )
+    train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), folder / "tokenizer", CONFIG.vocab_size)
     torch.manual_seed(0)
     save_model(folder / "weights", LukeForPretraining(CONFIG))
     return folder
@@ -133,9 +131,7 @@ INPUTS = {
 
 @pytest.mark.parametrize("variant", ["luke", "roberta"])
 @pytest.mark.parametrize("name", TASKS)
-def test_what_is_written_fits_together(
-    folder: Path, tmp_path: Path, mentions: Path, name: str, variant: str
-) -> None:
+def test_what_is_written_fits_together(folder: Path, tmp_path: Path, mentions: Path, name: str, variant: str) -> None:
     """Scores are those of the files, and weights have the shapes of the task with entities or without."""
     task, row, data = TASKS[name], VARIANTS[variant], EXAMPLES.parent / name
     takes = {"mentions": mentions} if name == "extractive_qa" else {}
@@ -147,10 +143,7 @@ def test_what_is_written_fits_together(
         assert not told[1]
         assert told[2] in (None, {"gold": 0, "predicted": 0})
         assert scored == metrics[split]
-    weights, config = (
-        load_file(tmp_path / "model.safetensors"),
-        json.loads((tmp_path / "config.json").read_text()),
-    )
+    weights, config = (load_file(tmp_path / "model.safetensors"), json.loads((tmp_path / "config.json").read_text()))
     assert (config["entities"], metrics["variant"]) == (row.entities, variant)
     inputs = INPUTS[name] - (name == "ner" and not row.entities)
     assert weights["classifier.weight"].shape == (len(config["labels"]), inputs * CONFIG.hidden_size)
@@ -170,9 +163,7 @@ def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: 
     """Two documents, an article, or a few examples."""
     rate, size = (5e-3, 2) if task == "ner" else (3e-3, 4)
     thorough = Hyperparameters(rate, 6e-3, batch_size=size, epochs=40, patience=10)
-    path = split_file(
-        EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa", "cloze_qa") else "dev"
-    )
+    path = split_file(EXAMPLES.parent / task, "train" if task in ("ner", "extractive_qa", "cloze_qa") else "dev")
     text = path.read_text()
     if task == "ner":
         text = "-DOCSTART-\n".join(text.split("-DOCSTART- -X- O O\n")[:3])
@@ -299,9 +290,7 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
         metrics = run(folder, tmp_path / "none", data=tmp_path / "data", **DULL, allow_no_predictions=False)
         assert not any("NOTHING" in message for message in caplog.messages)
         nothing = [message for message in caplog.messages if "nothing to be found" in message]
-        assert [message.split(" has ")[0] for message in nothing] == [
-            f"ner, variant luke: {split}" for split in splits
-        ]
+        assert [message.split(" has ")[0] for message in nothing] == [f"ner, variant luke: {split}" for split in splits]
         assert "the last one is kept" in nothing[0]
         assert "the last one is kept" not in nothing[1]
         counts = ("gold", "predicted", "correct", "f1")
@@ -312,8 +301,7 @@ def test_a_model_that_predicts_nothing_is_told_or_an_error(
     assert metrics["splits_without_predictions"] == [*splits]
     told = [message for message in caplog.messages if "NOTHING" in message]
     assert [each.split(";")[0] for each in told] == [
-        f"ner, variant luke: NOTHING is predicted on {split}: the model has not learnt the task"
-        for split in splits
+        f"ner, variant luke: NOTHING is predicted on {split}: the model has not learnt the task" for split in splits
     ]
 
 
@@ -334,16 +322,12 @@ def test_a_log_without_a_bar_is_told_how_far_it_is(
     steps = (tmp_path / "training.jsonl").read_text().count('"step"')
     assert len(told) == steps > 1
     assert re.fullmatch(rf"fine-tuning: step 1 of {steps}, loss \d\.\d{{3}}, \d+ minutes left", told[0])
-    assert re.fullmatch(
-        rf"fine-tuning: step {steps} of {steps}, loss \S+, dev_F1 0\.\d{{3}}, 0 minutes left", told[-1]
-    )
+    assert re.fullmatch(rf"fine-tuning: step {steps} of {steps}, loss \S+, dev_F1 0\.\d{{3}}, 0 minutes left", told[-1])
 
 
 @pytest.mark.parametrize("what", ["task", "variant", "preset", "profile", "device"])
 def test_unknown_names_are_refused(folder: Path, tmp_path: Path, what: str) -> None:
-    wanted = (
-        "use auto, cpu, cuda or cuda:N" if what == "device" else "expected one of (entity|luke|tiny|fixed)"
-    )
+    wanted = "use auto, cpu, cuda or cuda:N" if what == "device" else "expected one of (entity|luke|tiny|fixed)"
     with pytest.raises(ValueError, match=f"{what} 'ernie' is unknown; {wanted}"):
         run(folder, tmp_path, **{what: "ernie"})
 
@@ -355,17 +339,11 @@ def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -
         run(tmp_path, tmp_path / "out")
 
 
-def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(caplog: pytest.LogCaptureFixture) -> None:
     little = {"f1": 22 / 121, "predicted": 11, "correct": 11, "gold": 110}  # all of it is right
     enough, silent = {**little, "f1": 0.2}, {**little, "f1": 0.0, "predicted": 0}
     for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
         caplog.clear()
         report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["tiny"])
-        assert [f"on {told} the model is hardly better" in each for each in caplog.messages] == [True] * bool(
-            told
-        )
-        assert all(
-            "F1 18.2 %, 11 predicted, 11 of them right, of 110 that" in each for each in caplog.messages
-        )
+        assert [f"on {told} the model is hardly better" in each for each in caplog.messages] == [True] * bool(told)
+        assert all("F1 18.2 %, 11 predicted, 11 of them right, of 110 that" in each for each in caplog.messages)

@@ -68,11 +68,7 @@ def printed_table(latex: str) -> Printed:
 def as_printed(table: Table) -> Printed:
     bold = [[table.is_best(row, column) for column in table.columns] for row in table.rows]
     rows = zip(table.rows, bold, strict=True)
-    return (
-        table.label,
-        [*table.columns],
-        [(row.name, [*zip(row.values, of, strict=True)]) for row, of in rows],
-    )
+    return (table.label, [*table.columns], [(row.name, [*zip(row.values, of, strict=True)]) for row, of in rows])
 
 
 def test_all_tables_are_there(latex: str) -> None:

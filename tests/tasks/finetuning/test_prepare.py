@@ -38,16 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ENTITY_TABLE, WORD_TABLE = "entity_embeddings.token.weight", "word_embeddings.token.weight"
 
 
-PAIRS = [(task, task) for task in TASKS] + [*pairwise([*TASKS, *TASKS])][
-    : len(TASKS)
-]  # each after itself and another
+PAIRS = [(task, task) for task in TASKS] + [*pairwise([*TASKS, *TASKS])][: len(TASKS)]  # each after itself and another
 
 
 @pytest.mark.parametrize("variant", ["luke", "roberta"])
 @pytest.mark.parametrize(("earlier", "task"), PAIRS)
-def test_a_fine_tuned_encoder_goes_on_with_a_task(
-    folder: Path, earlier: str, task: str, variant: str
-) -> None:
+def test_a_fine_tuned_encoder_goes_on_with_a_task(folder: Path, earlier: str, task: str, variant: str) -> None:
     """With the table of the other task's entities and its markers only where both are the task's own."""
     if task == "extractive_qa" != earlier and variant == "luke":  # Wikipedia's entities are gone
         with pytest.raises(ValueError, match=rf"-luke: fine-tuned for {earlier}, which keeps no entity"):
@@ -88,9 +84,7 @@ def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(
     folder: Path, earlier: str, task: str, variant: str
 ) -> None:
     """As around RoBERTa; for each task, since there are none that could be kept."""
-    luke = prepared(
-        folder, task=task, profile="paper", variant=variant, weights=f"{earlier}-roberta"
-    ).module.luke
+    luke = prepared(folder, task=task, profile="paper", variant=variant, weights=f"{earlier}-roberta").module.luke
     before = read_weights(folder / f"{earlier}-roberta")
     now = luke.state_dict()
     words = WordTokenizer.load(folder / "tokenizer")
@@ -182,9 +176,7 @@ def test_the_classifier_starts_at_the_shares_of_the_classes(folder: Path) -> Non
     assert run.module.classifier.bias.softmax(0).tolist() == pytest.approx(wanted, rel=1e-4)
     for task in ("entity_typing", "cloze_qa"):
         run = prepared(folder, task=task)
-        found = np.concatenate(
-            [feature.label.reshape(-1, len(run.labels)) for feature in run.features["train"].items]
-        )
+        found = np.concatenate([feature.label.reshape(-1, len(run.labels)) for feature in run.features["train"].items])
         shares = (1 + found.sum(axis=0)) / (2 + len(found))
         assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx(shares.tolist(), rel=1e-4)
     assert prepared(folder, task="relation_classification").module.classifier.bias is None
@@ -193,9 +185,7 @@ def test_the_classifier_starts_at_the_shares_of_the_classes(folder: Path) -> Non
 
 @pytest.mark.parametrize("task", ["ner", "entity_typing", "cloze_qa"])
 def test_the_published_profile_starts_at_zero_and_is_else_the_same(folder: Path, task: str) -> None:
-    ours, theirs = (
-        prepared(folder, task=task, profile=profile).module.state_dict() for profile in ("fixed", "paper")
-    )
+    ours, theirs = (prepared(folder, task=task, profile=profile).module.state_dict() for profile in ("fixed", "paper"))
     assert not theirs["classifier.bias"].any()
     assert ours.pop("classifier.bias").any()
     others = {name for name, value in ours.items() if not torch.equal(value, theirs[name])}

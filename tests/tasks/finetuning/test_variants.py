@@ -89,9 +89,7 @@ def test_attention_and_entity_inputs(runs: dict[tuple[str, str], Prepared], task
 
 
 @pytest.mark.parametrize(("task", "variant"), GRID)
-def test_configurations_differ_in_nothing_else(
-    runs: dict[tuple[str, str], Prepared], task: str, variant: str
-) -> None:
+def test_configurations_differ_in_nothing_else(runs: dict[tuple[str, str], Prepared], task: str, variant: str) -> None:
     """Compared with LUKE: the row itself, the model's attention and the rows of its entity table, nothing more."""
     luke, other = (flat(configuration(runs[task, name])) for name in ("luke", variant))
     assert luke.keys() == other.keys()
@@ -101,10 +99,7 @@ def test_configurations_differ_in_nothing_else(
         expected.add("model.use_entity_aware_attention")
     if not row["entities"] and task == "extractive_qa":
         expected.add("model.entity_vocab_size")
-        assert (luke["model.entity_vocab_size"], other["model.entity_vocab_size"]) == (
-            CONFIG.entity_vocab_size,
-            1,
-        )
+        assert (luke["model.entity_vocab_size"], other["model.entity_vocab_size"]) == (CONFIG.entity_vocab_size, 1)
     assert {name for name in luke if luke[name] != other[name]} == expected
 
 

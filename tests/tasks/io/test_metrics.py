@@ -25,10 +25,7 @@ def assert_equals_report(found: dict, gold: list[list[str]], predicted: list[lis
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
-    for ours, theirs in [
-        (found, report["micro avg"]),
-        *((found["types"][t], report[t]) for t in found["types"]),
-    ]:
+    for ours, theirs in [(found, report["micro avg"]), *((found["types"][t], report[t]) for t in found["types"])]:
         values = [theirs["precision"], theirs["recall"], theirs["f1-score"], theirs["support"]]
         assert [ours[name] for name in ("precision", "recall", "f1", "gold")] == pytest.approx(values)
 

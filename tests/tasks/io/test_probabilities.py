@@ -12,15 +12,7 @@ from model.files import read_json
 from tasks.finetuning.inference import logits_of
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
-from tasks.io.probabilities import (
-    LARGEST,
-    Choices,
-    calibration,
-    fit_temperature,
-    of_classes,
-    sigmoid,
-    softmax,
-)
+from tasks.io.probabilities import LARGEST, Choices, calibration, fit_temperature, of_classes, sigmoid, softmax
 from tasks.serving.predict import load
 from tasks.task import Outputs
 from tests.support.fine_tuned import EXAMPLES
@@ -75,9 +67,7 @@ def test_several_right_alternatives_count_together() -> None:
     both = is_right | np.roll(is_right, 1, axis=1)
     found = fit_temperature(lambda: iter([(scores[:200], both[:200]), (scores[200:], both[200:])]))
     grid = np.exp(np.linspace(-2, 2, 4001))
-    assert found == pytest.approx(
-        grid[np.argmin([torch_loss((scores, both), each) for each in grid])], rel=2e-3
-    )
+    assert found == pytest.approx(grid[np.argmin([torch_loss((scores, both), each) for each in grid])], rel=2e-3)
 
 
 def test_little_and_faultless_data_leave_the_temperature_near_1() -> None:

@@ -29,9 +29,7 @@ def written(tmp_path: Path, text: str) -> Path:
         ("\ufeff \r\n [ " + " ,\r\n".join(map(json.dumps, OBJECTS)) + "]", OF_ARRAY),
     ],
 )
-def test_both_layouts_are_told_apart_and_places_are_right(
-    tmp_path: Path, text: str, places: list[str]
-) -> None:
+def test_both_layouts_are_told_apart_and_places_are_right(tmp_path: Path, text: str, places: list[str]) -> None:
     records = read_records(written(tmp_path, text))
     assert [record.values for record in records] == OBJECTS
     assert [record.where.split("data.anything")[1] for record in records] == places

@@ -51,8 +51,7 @@ def test_what_json_has_not_is_text_or_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["train-{:05}-of-00003.parquet", "train/data-{:05}-of-00003.arrow", "validation-{:05}-of-00003.parquet"],
+    "name", ["train-{:05}-of-00003.parquet", "train/data-{:05}-of-00003.arrow", "validation-{:05}-of-00003.parquet"]
 )
 def test_several_files_of_a_split_are_one_table(tmp_path: Path, name: str) -> None:
     paths = [write(tmp_path / name.format(number), [row]) for number, row in enumerate(ROWS)]
@@ -65,10 +64,7 @@ def test_several_files_of_a_split_are_one_table(tmp_path: Path, name: str) -> No
 
 def test_files_of_a_data_folder(tmp_path: Path) -> None:
     train = [write(tmp_path / f"train-{number:05}-of-00002.parquet", ROWS) for number in range(2)]
-    dev, test = (
-        write(tmp_path / "val.parquet", ROWS),
-        write(tmp_path / "test" / "data-00000-of-00001.arrow", ROWS),
-    )
+    dev, test = (write(tmp_path / "val.parquet", ROWS), write(tmp_path / "test" / "data-00000-of-00001.arrow", ROWS))
     (tmp_path / "labels.txt").write_text("x")
     assert split_files(tmp_path) == {
         "train": train[0], "train 2": train[1], "dev": dev, "test": test, "labels": tmp_path / "labels.txt",
@@ -82,8 +78,6 @@ def test_a_table_beside_another_file_of_the_split_is_refused(tmp_path: Path) -> 
         split_file(tmp_path, "train")
 
 
-@pytest.mark.parametrize(
-    "name", ["train.parquet", "train-00003-of-00003.parquet", "train-00000-of-00000.parquet"]
-)
+@pytest.mark.parametrize("name", ["train.parquet", "train-00003-of-00003.parquet", "train-00000-of-00000.parquet"])
 def test_other_names_stand_for_themselves(name: str) -> None:
     assert shards(Path(name)) == [Path(name)]

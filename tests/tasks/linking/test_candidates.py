@@ -18,9 +18,7 @@ from tests.support.oracle_tables import Pages, Row
 
 
 @pytest.fixture(scope="module", params=["fixed", "paper"])
-def made(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Table, MentionTable]:
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, MentionTable]:
     folder = tmp_path_factory.mktemp("mentions")
     table = write_mentions(folder, pages_of_dump(DATA / "wiki-40.xml", 1 << 20), request.param, size=12)
     return table, MentionTable(str(folder))
@@ -41,9 +39,7 @@ def by_force(table: Table, text: str, most: int) -> tuple[str, list[tuple[str, i
             return TITLE, [(ends[title], ids[ends[title]], 1.0)]
     letters = oracle.letters_of(text)
     links, total = Counter[str](), 0
-    for name in {
-        row["mention"] for row in table.mentions if letters and oracle.letters_of(row["mention"]) == letters
-    }:
+    for name in {row["mention"] for row in table.mentions if letters and oracle.letters_of(row["mention"]) == letters}:
         rows = [row for row in table.mentions if row["mention"] == name]
         total += rows[0]["total_links"]
         links.update({row["title"]: row["link_count"] for row in rows})
@@ -77,9 +73,7 @@ def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: i
     table, mentions = made
     finder, steps = CandidateFinder(mentions, most), Counter[str]()
     texts = {row["mention"] for row in table.mentions} | set(table.titles)
-    texts |= {
-        change(text) for text in texts for change in (str.upper, str.lower, "{}.".format, lambda t: t[1:])
-    }
+    texts |= {change(text) for text in texts for change in (str.upper, str.lower, "{}.".format, lambda t: t[1:])}
     for text in sorted(texts - {""}):
         found = finder.of(text)
         step, expected = by_force(table, text, most)
@@ -94,15 +88,12 @@ def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: i
     assert finder.of("   ") == finder.of("") == Candidates(NONE, ())
 
 
-def test_own_links_are_taken_out_as_if_the_page_had_none(
-    made: tuple[Table, MentionTable], tmp_path: Path
-) -> None:
+def test_own_links_are_taken_out_as_if_the_page_had_none(made: tuple[Table, MentionTable], tmp_path: Path) -> None:
     """Of all names and titles, beside a table that is built of other links; a third of the pages is the document."""
     table, mentions = made
     pages = pages_of_dump(DATA / "wiki-40.xml", 1 << 20)
     own, others = (
-        [row for row in pages.paragraphs if bool(row["page_id"] % 3) == is_other]
-        for is_other in (False, True)
+        [row for row in pages.paragraphs if bool(row["page_id"] % 3) == is_other] for is_other in (False, True)
     )
     write_mentions(tmp_path, Pages(pages.pages, pages.redirects, [others]), table.profile, size=12)
     expected = CandidateFinder(MentionTable(str(tmp_path)))
@@ -119,9 +110,7 @@ def test_own_links_are_taken_out_as_if_the_page_had_none(
         [right] = expected.of_document([text])
         assert (found.step, found.links) == (right.step, right.links), text
         # Guesses are ranked by the vocabulary, which the other table has of its own.
-        assert {each.title: each.guess for each in found.items} == {
-            each.title: each.guess for each in right.items
-        }
+        assert {each.title: each.guess for each in found.items} == {each.title: each.guess for each in right.items}
         assert {each.title: each.prior for each in found.items if not each.guess} == pytest.approx(
             {each.title: each.prior for each in right.items if not each.guess}
         ), text
@@ -136,8 +125,7 @@ def document_of(paragraphs: list[Row]) -> Document:
     text, mentions = "", []
     for row in paragraphs:
         mentions += [
-            Mention(len(text) + link["start"], len(text) + link["end"], link["target"])
-            for link in row["links"]
+            Mention(len(text) + link["start"], len(text) + link["end"], link["target"]) for link in row["links"]
         ]
         text += row["text"] + "\n"
     return Document("here", "page", text, tuple(mentions), (0, len(text)))
@@ -151,8 +139,7 @@ def test_own_links_are_those_of_the_tables_dump(made: tuple[Table, MentionTable]
     )
     document = Document("file:3", "a", text * len(mentions), mentions, (0, 1))
     with pytest.raises(
-        ValueError,
-        match=rf"file:3: 'a' links '.+' to .* {len(mentions)} times, all of .* times.*leave out --own-links",
+        ValueError, match=rf"file:3: 'a' links '.+' to .* {len(mentions)} times, all of .* times.*leave out --own-links"
     ):
         CandidateFinder(made[1]).own_links([document])
     assert CandidateFinder(made[1]).own_links([]) == []

@@ -12,14 +12,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
-from tasks.linking.candidates import (
-    EXACT,
-    Candidate,
-    CandidateFinder,
-    Candidates,
-    DetectedMention,
-    LinkingExample,
-)
+from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates, DetectedMention, LinkingExample
 from tasks.linking.certainty import Certainty, error_interval, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, basis_of, shares_by_counts
@@ -137,9 +130,7 @@ def test_below_the_threshold_no_page_is_given(table: Path) -> None:
         assert [each["title"] for each in found] == titles
         assert [each["probability"] for each in found] == [0.75, 1.0]
         assert [each["page_id"] is None for each in found] == [title is None for title in titles]
-        assert [each["reason"] for each in found] == [
-            None if title else "below_threshold" for title in titles
-        ]
+        assert [each["reason"] for each in found] == [None if title else "below_threshold" for title in titles]
     [nothing] = answers(linker(table, Certainty(min_probability=1.0)), (0, 2))
     assert {nothing[name] for name in ("title", "page_id", "qid", "entity_id")} == {None}
     assert (nothing["mention"], nothing["start"], nothing["end"]) == ("ab", 0, 2)
@@ -149,9 +140,7 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
     """Of four "Bob" one is a link, so that here is a link to B with a probability of a third."""
     found = answers(linker(table))
     [(name, probability, is_link)] = [
-        (each["mention"], each["probability"], each["link_probability"])
-        for each in found
-        if each["mention"] == "Bob"
+        (each["mention"], each["probability"], each["link_probability"]) for each in found if each["mention"] == "Bob"
     ]
     assert (name, probability, is_link) == ("Bob", 1.0, 0.333333)
     assert [each["confidence"] for each in found if each["mention"] == "Bob"] == [is_link]
@@ -213,11 +202,7 @@ def test_a_calibration_of_something_else_is_refused(
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(
-        st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.booleans()), max_size=20
-    )
-)
+@given(st.lists(st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.booleans()), max_size=20))
 def test_calibration_is_that_of_loops(rows: list[tuple[float, bool]]) -> None:
     found = reliability([row[0] for row in rows], [row[1] for row in rows])
     assert [(each["from"], each["to"]) for each in found["bins"]] == [

@@ -20,9 +20,7 @@ from tasks.linking.guesses import (
 )
 from tests.support.properties import given, st
 
-SOME_WORDS = st.lists(
-    st.sampled_from(["Alan", "Turing", "the", "United", "Nations", "UN", "U", "N", "AT"]), min_size=1
-)
+SOME_WORDS = st.lists(st.sampled_from(["Alan", "Turing", "the", "United", "Nations", "UN", "U", "N", "AT"]), min_size=1)
 NAMES = st.lists(SOME_WORDS.map(lambda words: " ".join(words[:4])), unique=True, max_size=7)
 
 
@@ -30,11 +28,7 @@ NAMES = st.lists(SOME_WORDS.map(lambda words: " ".join(words[:4])), unique=True,
 def test_longer_mentions_are_those_of_loops(texts: list[str]) -> None:
     expected = {}
     for text in texts:
-        inside = [
-            other
-            for other in texts
-            if other != text and f" {text} " in f" {other} " and len(other) > len(text)
-        ]
+        inside = [other for other in texts if other != text and f" {text} " in f" {other} " and len(other) > len(text)]
         letters = text.replace(" ", "")
         initials = []
         if 1 < len(letters) <= 8 and letters == letters.upper():
@@ -67,18 +61,12 @@ def candidates(step: str, **priors: float) -> Candidates:
         (candidates(EXACT, A=0.9, B=0.1), [candidates(EXACT, B=0.5, C=0.5)], {"B": 0.55, "A": 0.45}),
         (candidates(EXACT, A=0.9), [candidates(EXACT, B=1.0)], None),
         (candidates(LETTERS, A=1.0), [candidates(EXACT, B=1.0)], {"A": 0.5, "B": 0.5}),
-        (
-            candidates(NONE),
-            [candidates(EXACT, B=0.5, C=0.25), candidates(TITLE, C=1.0)],
-            {"C": 5 / 7, "B": 2 / 7},
-        ),
+        (candidates(NONE), [candidates(EXACT, B=0.5, C=0.25), candidates(TITLE, C=1.0)], {"C": 5 / 7, "B": 2 / 7}),
         (candidates(NONE), [candidates(NONE)], None),
         (candidates(EXACT, A=1.0), [], None),
     ],
 )
-def test_priors_are_mixed(
-    own: Candidates, longer: list[Candidates], expected: dict[str, float] | None
-) -> None:
+def test_priors_are_mixed(own: Candidates, longer: list[Candidates], expected: dict[str, float] | None) -> None:
     found = taken_over(own, longer, 30)
     if expected is None:
         assert found == own
@@ -101,9 +89,7 @@ def test_guesses_get_what_links_leave_open(
     priors = {title: prior / sum(own.values()) for title, prior in own.items()}
     items = tuple(Candidate(title, None, prior) for title, prior in priors.items())
     start = Candidates(EXACT if items else NONE, items, len(items) + more_links if items else 0)
-    guessed = [
-        (step, tuple(Candidate(title, None, prior) for title, prior in of.items())) for step, of in ways
-    ]
+    guessed = [(step, tuple(Candidate(title, None, prior) for title, prior in of.items())) for step, of in ways]
     found = with_guesses(start, guessed, 30)
     unseen = [(step, {title: of[title] for title in of if title not in priors}) for step, of in ways]
     some = [(step, of) for step, of in unseen if of]

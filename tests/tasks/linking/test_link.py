@@ -17,22 +17,8 @@ ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid"
 BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "qid": None, "entity_id": None}
 # Of three "Ann" two are links, of three "Bob" one.
 FOUND = [
-    {
-        **ANN,
-        "probability": 0.5,
-        "confidence": 0.333333,
-        "reason": None,
-        "link_probability": 0.666667,
-        "step": "exact",
-    },
-    {
-        **BOB,
-        "probability": 1.0,
-        "confidence": 0.333333,
-        "reason": None,
-        "link_probability": 0.333333,
-        "step": "exact",
-    },
+    {**ANN, "probability": 0.5, "confidence": 0.333333, "reason": None, "link_probability": 0.666667, "step": "exact"},
+    {**BOB, "probability": 1.0, "confidence": 0.333333, "reason": None, "link_probability": 0.333333, "step": "exact"},
 ]
 GIVEN = [{**each, "confidence": each["probability"], "link_probability": None} for each in FOUND]
 
@@ -42,9 +28,7 @@ def test_an_export_has_the_qids_by_title(models: Path) -> None:
 
 
 def test_a_line_of_text_is_a_document(run: Linking, table: Path) -> None:
-    lines, err, status = run(
-        "link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode()
-    )
+    lines, err, status = run("link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode())
     assert lines[0] == {"id": 1, "text": SENTENCE, "mentions": FOUND}
     assert [lines[1]["id"], len(lines)] == [3, 2]
     last = lines[1]["mentions"][-1]
@@ -72,10 +56,7 @@ def test_lines_of_several_files_have_ids_of_their_own(run: Linking, table: Path,
     lines, _, _ = run("link", *names, "--mentions", table, data=b"Ann")
     assert [line["id"] for line in lines] == [f"{tmp_path}/a.txt:1", f"{tmp_path}/a.txt:3", 7, 1]
     lines, _, status = run("link", *names, tmp_path / "none", "--mentions", table, data=b"Ann")
-    assert (lines, status) == (
-        [],
-        f"error: {tmp_path}/none: no such file; wanted documents, or - for those on stdin",
-    )
+    assert (lines, status) == ([], f"error: {tmp_path}/none: no such file; wanted documents, or - for those on stdin")
 
 
 def test_answers_do_not_wait_for_all_documents(
@@ -83,9 +64,7 @@ def test_answers_do_not_wait_for_all_documents(
 ) -> None:
     """With a model, which takes its time, some are answered together, and written."""
     sizes, answer = list[int](), Linker.answer
-    monkeypatch.setattr(
-        Linker, "answer", lambda self, records: sizes.append(len(records)) or answer(self, records)
-    )
+    monkeypatch.setattr(Linker, "answer", lambda self, records: sizes.append(len(records)) or answer(self, records))
     arguments: tuple[object, ...] = ("link", "--mentions", table, "--model", models / "export")
     arguments += ("--tokens-per-batch", 640)
     lines, _, _ = run(*arguments, data=b"Ann met Bob.\n" * 12)
@@ -107,9 +86,7 @@ def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
     [given], _, _ = run("link", "--mentions", table, data=data)
     assert given == {**record, "mentions": GIVEN[1:]}
     labelled = {**record["mentions"][0], "label": "PER", "candidates": ["old"]}
-    [found], _, _ = run(
-        "link", "--mentions", table, data=json.dumps({**record, "mentions": [labelled]}).encode()
-    )
+    [found], _, _ = run("link", "--mentions", table, data=json.dumps({**record, "mentions": [labelled]}).encode())
     assert found == {**record, "mentions": [{"label": "PER", **GIVEN[1]}]}
     [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
     assert found == {**record, "mentions": FOUND}
@@ -158,9 +135,7 @@ def test_a_model_has_a_say(run: Linking, table: Path, models: Path) -> None:
     arguments = ("link", "--mentions", table, "--candidates")
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
     assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
-    ours = run(
-        *arguments, "--model", models / "weights", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
-    )
+    ours = run(*arguments, "--model", models / "weights", "--tokenizer", models / "tokenizer", data=b"ab met Bob.")
     assert exported == ours
     [answer], _, status = ours
     assert status == 0
@@ -182,11 +157,7 @@ def test_a_model_has_a_say(run: Linking, table: Path, models: Path) -> None:
 def test_a_bad_line_costs_no_other_its_answer(run: Linking, table: Path, line: bytes, message: str) -> None:
     record = json.dumps({"text": "Ann"}).encode()
     data = b"\n".join([record, line, record])
-    for on_error, count, ends in (
-        ("report", 3, 1),
-        ("skip", 2, 0),
-        ("stop", 1, f"error: stdin:2: {message}"),
-    ):
+    for on_error, count, ends in (("report", 3, 1), ("skip", 2, 0), ("stop", 1, f"error: stdin:2: {message}")):
         lines, err, status = run("link", "--mentions", table, "--on-error", on_error, data=data)
         assert len(lines) == count
         assert lines[0]["mentions"][0]["title"] == "A"
@@ -232,11 +203,7 @@ def test_bad_options_and_inputs_are_named(
         _, _, status = run("link", *arguments, "--mentions", table, data=b"Ann")
         assert str(status).startswith(message)
         assert "\n" not in str(status)
-    for option, value in (
-        ("--most-candidates", "0"),
-        ("--tokens-per-batch", "x"),
-        ("--min-probability", "2"),
-    ):
+    for option, value in (("--most-candidates", "0"), ("--tokens-per-batch", "x"), ("--min-probability", "2")):
         _, err, status = run("link", option, value, "--mentions", table)
         assert (status, f"argument {option}: {value}: wanted" in err) == (2, True)
     for option in (["--leave-out-pages"], ["--unknown-titles", "told"]):
@@ -273,9 +240,7 @@ def test_lines_that_are_no_documents_are_left_out_and_told(run: Linking, table: 
     assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
 
 
-def test_a_calibration_has_a_threshold_for_given_mentions_alone(
-    run: Linking, table: Path, tmp_path: Path
-) -> None:
+def test_a_calibration_has_a_threshold_for_given_mentions_alone(run: Linking, table: Path, tmp_path: Path) -> None:
     """ "ab" is A in three of four links."""
     documents, calibration = tmp_path / "dev.jsonl", tmp_path / "calibration.json"
     given = {"id": "a", "text": "ab", "mentions": [{"start": 0, "end": 2, "title": "A"}]}
@@ -307,9 +272,7 @@ def test_no_input_is_overwritten(run: Linking, table: Path, tmp_path: Path) -> N
     ):
         for path in (gold, same):
             _, _, status = run(*arguments, "--mentions", table, option, path)
-            assert (
-                status == f"error: {option} {path}: the input {gold} would be overwritten; give another file"
-            )
+            assert status == f"error: {option} {path}: the input {gold} would be overwritten; give another file"
     assert gold.read_text() == content
 
 
@@ -343,10 +306,7 @@ def test_broken_answers_are_left_out_and_told(run: Linking, tmp_path: Path) -> N
     [scores], err, _ = run("score", gold, found, "--on-error", "skip")
     assert scores["answers_left_out"] == len(broken) == err.count("left out: 1: ")
     assert scores["disambiguation"]["overall"]["accuracy"] == 0.5
-    for content, told in (
-        ("", "no answer; wanted what link wrote"),
-        ("{", "no answer; all are left out: 1: not JSON"),
-    ):
+    for content, told in (("", "no answer; wanted what link wrote"), ("{", "no answer; all are left out: 1: not JSON")):
         found.write_text(content)
         _, _, status = run("score", "--on-error", "skip", gold, found)
         assert str(status).startswith(f"error: {found}: {told}")
@@ -367,9 +327,7 @@ ELEVANT = [
 ]
 
 
-def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
-    run: Linking, table: Path, tmp_path: Path
-) -> None:
+def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(run: Linking, table: Path, tmp_path: Path) -> None:
     """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
     gold, converted, found, told = (tmp_path / name for name in ("gold", "converted", "found", "told"))
     gold.write_text("".join(json.dumps(each) + "\n" for each in ELEVANT))
@@ -399,9 +357,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
     assert scores["without_page"] == {"below_threshold": 2}
 
 
-def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
-    run: Linking, table: Path, tmp_path: Path
-) -> None:
+def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(run: Linking, table: Path, tmp_path: Path) -> None:
     told, gold = tmp_path / "told", tmp_path / "gold"
     told.write_text("before")
     gold.write_text(json.dumps({"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]}))

@@ -74,18 +74,14 @@ def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.Captu
     def settings(*options: str) -> LinkerSettings:
         return settings_of(parser().parse_args(["link", *options]))
 
-    with pytest.raises(
-        ValueError, match=r"linker.manifest\.json: not there; .*, or copy the whole folder again"
-    ):
+    with pytest.raises(ValueError, match=r"linker.manifest\.json: not there; .*, or copy the whole folder again"):
         settings("--linker", str(linker))
     names = ("calibration/local.json", "calibration/global.json")
     files = tuple(storage.describe(str(linker), name) for name in names)
     storage.write_manifest(str(linker), storage.Manifest("BuildLinker", 1, {}, {}, files))
     whole = settings("--linker", str(linker))
     paths = whole.mentions, whole.contexts, whole.model, whole.calibration
-    assert paths == tuple(
-        str(linker / name) for name in ("mentions", "contexts", "model", "calibration/local.json")
-    )
+    assert paths == tuple(str(linker / name) for name in ("mentions", "contexts", "model", "calibration/local.json"))
     assert settings("--linker", str(linker), "--global").calibration.endswith("global.json")
     served = settings_of(parser().parse_args(["serve", str(linker)]))
     assert served == replace(whole, shows_candidates=served.shows_candidates)

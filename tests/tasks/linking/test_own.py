@@ -17,12 +17,7 @@ from tasks.linking.own import read_own
 from tests.support.asked import Linking
 from tests.support.contexts import write_context_table
 
-ACME: dict[str, Any] = {
-    "id": "c1",
-    "name": "Acme Ltd",
-    "aliases": ["Acme", "Ann"],
-    "description": "sells anvils",
-}
+ACME: dict[str, Any] = {"id": "c1", "name": "Acme Ltd", "aliases": ["Acme", "Ann"], "description": "sells anvils"}
 OTHER: dict[str, Any] = {"id": 2, "name": "Acme Ltd", "description": "met people"}
 
 
@@ -41,11 +36,7 @@ def test_their_names_are_found_beside_the_dumps(run: Linking, table: Path, tmp_p
     text = b"Bob met Ann, and ACME LTD paid Acme; Bob. Acmeville"
     [line], _, status = run("link", "--mentions", table, "--own", own, "--candidates", data=text)
     assert status == 0
-    assert named(line) == [
-        ("Bob met Ann", "Bob met Ann", "b"),
-        ("Acme", "Acme Ltd", "c1"),
-        ("Bob", "B", None),
-    ]
+    assert named(line) == [("Bob met Ann", "Bob met Ann", "b"), ("Acme", "Acme Ltd", "c1"), ("Bob", "B", None)]
     given = [{"start": 17, "end": 25}, {"start": 8, "end": 11}]
     document = json.dumps({"text": text.decode(), "mentions": given}).encode()
     [line], _, _ = run("link", "--mentions", table, "--own", own, "--candidates", data=document)
@@ -58,9 +49,7 @@ def test_their_names_are_found_beside_the_dumps(run: Linking, table: Path, tmp_p
     ]  # fmt: skip
 
 
-def test_descriptions_and_the_words_of_names_choose(
-    run: Linking, table: Path, models: Path, tmp_path: Path
-) -> None:
+def test_descriptions_and_the_words_of_names_choose(run: Linking, table: Path, models: Path, tmp_path: Path) -> None:
     own = write(tmp_path / "own.jsonl", ACME, OTHER)
     contexts = write_context_table(
         tmp_path / "contexts", {"A": dict.fromkeys(["sells", "anvils", "met", "people"], 1.0)}

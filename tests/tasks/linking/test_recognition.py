@@ -44,17 +44,12 @@ def link(run: Linking, table: Path) -> Link:
 
 
 @pytest.mark.parametrize("language", ["en", "none"])
-def test_the_models_entities_are_linked_as_if_they_were_given(
-    link: Link, folder: Path, language: str
-) -> None:
+def test_the_models_entities_are_linked_as_if_they_were_given(link: Link, folder: Path, language: str) -> None:
     """Also without --language, which is that of the table: English. Without rules a line is a sentence."""
-    entities = load(folder / "ner-luke", device="cpu").answer(
-        [question("", text, language) for text in TEXTS]
-    )
+    entities = load(folder / "ner-luke", device="cpu").answer([question("", text, language) for text in TEXTS])
     assert all(each["entities"] for each in entities)
     given = [
-        json.dumps({"text": text, "mentions": each["entities"]})
-        for text, each in zip(TEXTS, entities, strict=True)
+        json.dumps({"text": text, "mentions": each["entities"]}) for text, each in zip(TEXTS, entities, strict=True)
     ]
     linked = [line["mentions"] for line in link(data="\n".join(given))]
     assert {"A", None} <= {each["title"] for line in linked for each in line}

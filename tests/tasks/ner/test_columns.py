@@ -65,9 +65,7 @@ def test_iobes_may_have_other_letters(tmp_path: Path, letters: str) -> None:
 
 
 def test_documents_blank_lines_and_line_numbers(tmp_path: Path) -> None:
-    text = (
-        "a X Y O\n\n-DOCSTART- -X- O O\nb X Y I-LOC\n \t \nc X Y O\n\n\n-DOCSTART-\n\nd X Y O\n-DOCSTART-\n"
-    )
+    text = "a X Y O\n\n-DOCSTART- -X- O O\nb X Y I-LOC\n \t \nc X Y O\n\n\n-DOCSTART-\n\nd X Y O\n-DOCSTART-\n"
     file = read_columns(write(tmp_path, "\ufeff" + text.replace("\n", "\r\n")))
     assert file.has_documents
     assert [[s.words for s in document.sentences] for document in file.documents] == [
@@ -110,14 +108,8 @@ def test_the_tags_stand_in_another_column(tmp_path: Path, column: str) -> None:
     assert lines_with_tags(file, [[Span(1, 2, "X")], []])[:2] == ["Ada B-PER NNP O", "met O VBD B-X"]
 
 
-@given(
-    st.lists(
-        st.lists(st.sampled_from(["O", "B-X", "I-X", "I-Y"]), min_size=1, max_size=4), min_size=1, max_size=3
-    )
-)
-def test_written_predictions_read_back_as_the_same_spans(
-    tmp_path_factory: pytest.TempPathFactory, tags: list
-) -> None:
+@given(st.lists(st.lists(st.sampled_from(["O", "B-X", "I-X", "I-Y"]), min_size=1, max_size=4), min_size=1, max_size=3))
+def test_written_predictions_read_back_as_the_same_spans(tmp_path_factory: pytest.TempPathFactory, tags: list) -> None:
     folder = tmp_path_factory.mktemp("columns")
     text = "\n\n".join("\n".join(f"w{n} {tag}" for n, tag in enumerate(sentence)) for sentence in tags)
     spans = [sentence.spans for sentence in read_columns(write(folder, text), strict=False).sentences]

@@ -47,20 +47,14 @@ def test_words_ranges_nodes_comments_and_documents(tmp_path: Path, line_end: str
         [("Ana", "Pell", "ca", "n't", "see", "du\u00a0Lyon", "#")],
         [("Bob", "ran"), ("yes",)],
     ]
-    assert [sentence.spans for sentence in file.sentences] == [
-        ((0, 2, "PER"), (5, 6, "LOC")),
-        ((0, 1, "PER"),),
-        (),
-    ]
+    assert [sentence.spans for sentence in file.sentences] == [((0, 2, "PER"), (5, 6, "LOC")), ((0, 1, "PER"),), ()]
     assert (file.scheme, file.has_documents, file.separator) == ("IOB2", True, "\t")
     assert [sentence.blanks for sentence in file.sentences] == [
         (True, True, False, False, True, True, True),  # Ana Pellcan't see du Lyon #
         (True, True),
         (True,),
     ]
-    assert [sentence.place(0) for sentence in file.sentences] == [
-        f"{tmp_path}/train.x:{line}" for line in (4, 17, 22)
-    ]
+    assert [sentence.place(0) for sentence in file.sentences] == [f"{tmp_path}/train.x:{line}" for line in (4, 17, 22)]
 
 
 def test_blanks_are_those_of_the_text(tmp_path: Path) -> None:

@@ -62,17 +62,13 @@ def test_words_are_encoded_as_in_running_text_and_keep_their_place(shared: Path)
     sentences = tuple(Sentence(tuple((word, "O") for word in part), 1, ()) for part in (words[:6], words[6:]))
     counts: Counter[str] = Counter()
     encoded = encode(Document((), sentences), tokenizer, 2, counts, profile="paper")
-    per_word = [
-        encoded.word_ids[a:b].tolist() for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False)
-    ]
+    per_word = [encoded.word_ids[a:b].tolist() for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False)]
     assert per_word[1:6] == [[1074], [11], [1287], [1422], [4]]
     assert per_word[6] == [tokenizer.unk_id]
     assert per_word[7] == tokenizer.encode(["'s"], [False])[0]
     assert per_word[0] == tokenizer.encode(["Beyoncé"], [True])[0][:2]
     assert counts == {"words_without_subwords": 1, "words_cut": 0}
-    assert encode(Document((), sentences), tokenizer, 1, counts, profile="paper").offsets.tolist() == list(
-        range(9)
-    )
+    assert encode(Document((), sentences), tokenizer, 1, counts, profile="paper").offsets.tolist() == list(range(9))
     assert counts == {"words_without_subwords": 2, "words_cut": 1}
 
 

@@ -18,9 +18,7 @@ from tasks.ner.spans import (
 )
 from tests.support.properties import given, st
 
-ANY_TAG = st.sampled_from(
-    ["O", *(f"{prefix}-{label}" for prefix in "BIES" for label in ("PER", "creative-work"))]
-)
+ANY_TAG = st.sampled_from(["O", *(f"{prefix}-{label}" for prefix in "BIES" for label in ("PER", "creative-work"))])
 
 
 @st.composite

@@ -51,9 +51,7 @@ def test_without_document_lines_a_sentence_has_no_context(tmp_path: Path, tokeni
 
 
 def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    sentence = (
-        [(",", "O")] * 7 + [(",", "I-PER")] * 2 + [(",", "O")] * 5 + [(",", "I-LOC")] * 3 + [(",", "O")] * 3
-    )
+    sentence = [(",", "O")] * 7 + [(",", "I-PER")] * 2 + [(",", "O")] * 5 + [(",", "I-LOC")] * 3 + [(",", "O")] * 3
     dataset = column_file(tmp_path, [[sentence, [("." * 100, "O")]]])
     features = featurize(dataset, tokenizer, max_words=10)
     first = [feature for feature in features.items if feature.sentence == 0]
@@ -73,9 +71,7 @@ def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer:
     assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
     assert all(not feature.labels.any() for feature in features.items)
     everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
-    scores = task.TASK.score(
-        dataset, task.TASK.decode(Outputs(dataset, features.items, everything, ("O", "PER")))
-    )
+    scores = task.TASK.score(dataset, task.TASK.decode(Outputs(dataset, features.items, everything, ("O", "PER"))))
     assert (scores["gold"], scores["predicted"], scores["types"]["PER"]["gold"]) == (2, 0, 1)
 
 
@@ -104,10 +100,7 @@ def test_passes_cover_each_span_once_within_the_document_and_hold_the_sentence(
     max_spans: int,
 ) -> None:
     """Every document is of one mark, a token each; sentences that the model cannot hold are covered in parts."""
-    text = [
-        [[(mark, "O")] * length for length in lengths]
-        for mark, lengths in zip(",.;", documents, strict=False)
-    ]
+    text = [[[(mark, "O")] * length for length in lengths] for mark, lengths in zip(",.;", documents, strict=False)]
     text[0][0][0] = (",", "I-PER")
     dataset = column_file(tmp_path_factory.mktemp("data"), text)
     with pytest.MonkeyPatch.context() as patch:
@@ -133,11 +126,7 @@ def test_passes_cover_each_span_once_within_the_document_and_hold_the_sentence(
 
 @given(st.integers(1, 9), st.integers(1, 12), st.randoms(use_true_random=False))
 def test_decoding_of_all_passes_equals_brute_force(
-    tmp_path_factory: pytest.TempPathFactory,
-    tokenizer: WordTokenizer,
-    length: int,
-    max_spans: int,
-    random: Random,
+    tmp_path_factory: pytest.TempPathFactory, tokenizer: WordTokenizer, length: int, max_spans: int, random: Random
 ) -> None:
     """The best span of all that are left (the leftmost of equals), again and again, by random logits."""
     dataset = column_file(tmp_path_factory.mktemp("data"), [[[("a", "I-PER")] * length, words("b")]])
@@ -160,9 +149,7 @@ def test_decoding_of_all_passes_equals_brute_force(
     assert task.TASK.decode(Outputs(dataset, items, logits, labels))[0] == sorted(chosen)
 
 
-def test_without_entities_passes_over_the_same_words_share_them(
-    tmp_path: Path, tokenizer: WordTokenizer
-) -> None:
+def test_without_entities_passes_over_the_same_words_share_them(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     """Three sentences of a document that the model holds whole, and one of another; 17 words are two passes."""
     torch.manual_seed(4)
     module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()

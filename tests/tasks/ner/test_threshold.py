@@ -56,9 +56,7 @@ def slowly(gold: Sequence[Sequence[Span]], predict: Predict) -> float:
     return min(near, key=abs)
 
 
-@pytest.mark.parametrize(
-    ("seed", "sentences", "bias"), [(1, 40, 3.0), (2, 40, 1.0), (1, 40, -3.0), (2, 60, 2.0)]
-)
+@pytest.mark.parametrize(("seed", "sentences", "bias"), [(1, 40, 3.0), (2, 40, 1.0), (1, 40, -3.0), (2, 60, 2.0)])
 def test_the_shift_is_that_of_the_slow_way(seed: int, sentences: int, bias: float) -> None:
     gold, predict = drawn(seed, sentences, bias)
     assert best_shift(gold, predict) == slowly(gold, predict)
@@ -137,7 +135,5 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
         ner.TASK, predictor.module, features, entities=predictor.entities,
         device="cpu", batch_size=16,
     )  # fmt: skip
-    scores = ner.TASK.score(
-        dataset, ner.TASK.decode(Outputs(dataset, features, logits, predictor.inputs.labels))
-    )
+    scores = ner.TASK.score(dataset, ner.TASK.decode(Outputs(dataset, features, logits, predictor.inputs.labels)))
     assert scores == metrics["dev"], "what is told of dev is what the folder answers"

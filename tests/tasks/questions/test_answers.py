@@ -73,9 +73,7 @@ def test_cases(predicted: str, gold: str, match: float, f1: float) -> None:
     assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
 
 
-words = st.sampled_from(
-    ["the", "a", "An", "cat", "Cat's", "dog", "U.S.", "é", "E\u0301", "—", "“x”", "İ", "5%", "..."]
-)
+words = st.sampled_from(["the", "a", "An", "cat", "Cat's", "dog", "U.S.", "é", "E\u0301", "—", "“x”", "İ", "5%", "..."])
 phrases = st.lists(words, max_size=6).map(" ".join)
 texts = st.one_of(phrases, st.text(max_size=20), st.text(alphabet="athen .,'-\t\u3000", max_size=12))
 
@@ -84,9 +82,7 @@ texts = st.one_of(phrases, st.text(max_size=20), st.text(alphabet="athen .,'-\t\
 @given(texts, texts)
 def test_scores_of_a_pair_equal_the_official_ones(predicted: str, gold: str) -> None:
     assert normalise(predicted) == official_normalise(predicted)
-    assert (normalise(predicted) == normalise(gold)) == (
-        official_normalise(predicted) == official_normalise(gold)
-    )
+    assert (normalise(predicted) == normalise(gold)) == (official_normalise(predicted) == official_normalise(gold))
     assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
 
 
@@ -104,10 +100,7 @@ def test_scores_of_a_file_equal_the_official_ones(gold: dict[str, list[str]], fo
 
 
 @settings(max_examples=200)
-@given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(-3, 3)), max_size=60),
-    st.integers(1, 9),
-)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(-3, 3)), max_size=60), st.integers(1, 9))
 def test_the_best_have_texts_of_their_own(rows: list[tuple[int, int, int]], count: int) -> None:
     passage = "ababcabc"
     spans = np.array([(start, start + length) for start, length, _ in rows], np.int64).reshape(-1, 2)

@@ -113,16 +113,9 @@ def test_answers_of_rows_that_are_no_entity(tmp_path: Path) -> None:
     path = tmp_path / "row.jsonl"
     path.write_text(json.dumps({**row(example, 0), "answers": ["met", "Pell", "Nobody"]}))
     found = cloze.TASK.read(path)
-    assert found.examples[0].answers == (
-        ((4, 7), "met"),
-        ((15, 19), "Pell"),
-        ((43, 47), "Pell"),
-        ((0, 0), "Nobody"),
-    )
+    assert found.examples[0].answers == (((4, 7), "met"), ((15, 19), "Pell"), ((43, 47), "Pell"), ((0, 0), "Nobody"))
     assert cloze.TASK.describe(found)["answers_not_at_offset"] == 1
-    path.write_text(
-        json.dumps({**row(example, 0), "entity_spans": [{"text": "Pell", "start": 15, "end": 18}]})
-    )
+    path.write_text(json.dumps({**row(example, 0), "entity_spans": [{"text": "Pell", "start": 15, "end": 18}]}))
     assert cloze.TASK.read(path).examples[0].entities == ((15, 19),), "the last character, as in the release"
 
 
@@ -143,9 +136,7 @@ def test_answers_elsewhere_are_counted_and_still_answers(tmp_path: Path, tokeniz
     assert first.label.tolist() == second.label.tolist() == [0, 0, 1, 0, 1]
 
 
-def shown(
-    feature: cloze.ClozeFeature, tokenizer: WordTokenizer, start: int = 0, end: int | None = None
-) -> str:
+def shown(feature: cloze.ClozeFeature, tokenizer: WordTokenizer, start: int = 0, end: int | None = None) -> str:
     """The input as text, markers by name."""
     names = {number: name for name, number in MARKERS.items()}
     words = feature.word_ids[start:end].tolist()
@@ -160,19 +151,12 @@ def test_the_input_has_all_markers(tmp_path: Path, tokenizer: WordTokenizer) -> 
         "[ENTITY] Bob[ENTITY] leaves[ENTITY] Pell[ENTITY]</s>"
     )
     spans = [shown(feature, tokenizer, start, end) for start, end in feature.ends.tolist()]
-    assert spans == [
-        "[PLACEHOLDER]",
-        *(f"[ENTITY] {name}[ENTITY]" for name in ("Ada", "Bob", "Pell", "Bob", "Pell")),
-    ]
+    assert spans == ["[PLACEHOLDER]", *(f"[ENTITY] {name}[ENTITY]" for name in ("Ada", "Bob", "Pell", "Bob", "Pell"))]
     assert feature.label.tolist() == [0, 0, 1, 0, 1]
 
 
 def test_nested_entities(tokenizer: WordTokenizer) -> None:
-    record = {
-        "question": "@placeholder?",
-        "text": "in New Pell Bay",
-        "entities": [[3, 11], [7, 11], [7, 15], [3, 11]],
-    }
+    record = {"question": "@placeholder?", "text": "in New Pell Bay", "entities": [[3, 11], [7, 11], [7, 15], [3, 11]]}
     [feature] = featurize(cloze.TASK.from_records([Record("x", record)]), tokenizer).items
     spans = [
         shown(feature, tokenizer, start, end).replace("[ENTITY]", "").split()
@@ -212,10 +196,7 @@ def test_questions_that_no_entity_answers_are_counted(tmp_path: Path, tokenizer:
     other = {**QUERY, "answers": [{"start": 0, "end": 1, "text": "Ad"}]}
     without = {"question": "@placeholder", "text": "none", "entities": []}
     assert (
-        featurize(cloze.TASK.read(original(tmp_path, passage(other))), tokenizer).counts[
-            "questions_out_of_reach"
-        ]
-        == 1
+        featurize(cloze.TASK.read(original(tmp_path, passage(other))), tokenizer).counts["questions_out_of_reach"] == 1
     )
     dataset = cloze.TASK.from_records([Record("x", without)])
     features = featurize(dataset, tokenizer)
@@ -226,12 +207,9 @@ def test_questions_that_no_entity_answers_are_counted(tmp_path: Path, tokenizer:
 def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
     text = " ".join(f"Pell{number} lies far" for number in range(40))
     spans = [
-        [text.index(f"Pell{number} "), text.index(f"Pell{number} ") + 4 + len(str(number))]
-        for number in range(40)
+        [text.index(f"Pell{number} "), text.index(f"Pell{number} ") + 4 + len(str(number))] for number in range(40)
     ]
-    dataset = cloze.TASK.from_records(
-        [Record("x", {"question": "@placeholder", "text": text, "entities": spans})]
-    )
+    dataset = cloze.TASK.from_records([Record("x", {"question": "@placeholder", "text": text, "entities": spans})])
     items = featurize(dataset, tokenizer, max_words=64).items
     generator = np.random.default_rng(5)
     logits = [generator.integers(-4, 4, size=len(item.entities)).astype(np.float32) for item in items]
@@ -272,9 +250,7 @@ TINY_WORDS = replace(TINY, vocab_size=910, max_position_embeddings=140)
 
 
 @pytest.mark.parametrize("entities", [True, False])
-def test_scores_are_of_the_placeholder_and_the_entity(
-    tmp_path: Path, tokenizer: WordTokenizer, entities: bool
-) -> None:
+def test_scores_are_of_the_placeholder_and_the_entity(tmp_path: Path, tokenizer: WordTokenizer, entities: bool) -> None:
     """Against the states of a batch of one, by hand; the loss is the mean over the entities of the batch."""
     less = passage({**QUERY, "id": "q2"}, entities=[{"start": 8, "end": 10}, {"start": 43, "end": 46}])
     dataset = cloze.TASK.read(original(tmp_path, passage(), less))

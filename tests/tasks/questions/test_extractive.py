@@ -87,9 +87,7 @@ def test_long_questions_and_answers_are_counted(tmp_path: Path, tokenizer: WordT
     passage = "Pell " * 40
     question = {"id": "q", "question": "who " * 90, "answers": [{"answer_start": 0, "text": passage[:-1]}]}
     other = {"id": "r", "question": "who?", "answers": [{"answer_start": 1, "text": "ell Pell"}]}
-    features = featurize(
-        extractive.TASK.read(written(tmp_path, squad(question, other, passage=passage))), tokenizer
-    )
+    features = featurize(extractive.TASK.read(written(tmp_path, squad(question, other, passage=passage))), tokenizer)
     counts = {"questions_cut": 1, "answers_too_long": 1, "answers_inside_tokens": 1}
     assert {name: features.counts[name] for name in counts} == counts
     assert features.counts["windows"] == len(features.items)
@@ -171,9 +169,7 @@ def annotate(text: str, page: str | None) -> list[EntityMention]:
 
 def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     question = {**QUESTION, "question": "Which poet?"}
-    dataset = extractive_format.annotated(
-        extractive.TASK.read(written(tmp_path, squad(question))), annotate, 7
-    )
+    dataset = extractive_format.annotated(extractive.TASK.read(written(tmp_path, squad(question))), annotate, 7)
     assert extractive.TASK.describe(dataset)["entities"] == 3
     assert extractive.TASK.describe(dataset)["entities_outside_vocabulary"] == 1
     [item] = featurize(dataset, tokenizer).items
@@ -219,9 +215,7 @@ def test_the_loss_is_that_of_both_boundaries(tmp_path: Path, tokenizer: WordToke
         rows = extractive.TASK.logits(module, batch)
         found = float(extractive.TASK.loss(module, batch)["loss"])
         unknown = float(
-            extractive.TASK.loss(module, replace(batch, labels=torch.full_like(batch.labels, IGNORED)))[
-                "loss"
-            ]
+            extractive.TASK.loss(module, replace(batch, labels=torch.full_like(batch.labels, IGNORED)))["loss"]
         )
         labels = batch.labels.clone()
         labels[0] = IGNORED
@@ -275,15 +269,13 @@ def test_given_entities(tokenizer: WordTokenizer) -> None:
     record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})
     [example] = extractive.TASK.from_records([record]).examples
     assert example.passage_mentions == (EntityMention(0, 3, 9),)
-    assert extractive_format.annotated(extractive.TASK.from_records([record]), annotate, 10).examples == (
-        example,
-    ), "given ones are kept"
+    assert extractive_format.annotated(extractive.TASK.from_records([record]), annotate, 10).examples == (example,), (
+        "given ones are kept"
+    )
 
 
 @pytest.mark.parametrize(("temperature", "top"), [(1.0, None), (0.7, 2), (3.0, 100)])
-def test_probabilities_are_shares_of_all_spans(
-    tokenizer: WordTokenizer, temperature: float, top: int | None
-) -> None:
+def test_probabilities_are_shares_of_all_spans(tokenizer: WordTokenizer, temperature: float, top: int | None) -> None:
     """Of every window; by hand."""
     passage = "Ada sat. " + " ".join(f"word{number}," for number in range(30)) + " Ada."
     dataset = extractive.TASK.from_records(
@@ -298,9 +290,7 @@ def test_probabilities_are_shares_of_all_spans(
         for first in np.flatnonzero(item.is_start).tolist():
             for last in range(first, min(first + 30, len(item.characters))):
                 start, end = int(item.characters[first, 0]), int(item.characters[last, 1])
-                every.append(
-                    (float(scores[item.first + first, 0] + scores[item.first + last, 1]), start, end)
-                )
+                every.append((float(scores[item.first + first, 0] + scores[item.first + last, 1]), start, end))
     every.sort(key=lambda each: -each[0])
     total = sum(math.exp(score / temperature) for score, _, _ in every)
     best: dict[str, tuple[float, int, int]] = {}
@@ -314,8 +304,7 @@ def test_probabilities_are_shares_of_all_spans(
     assert [(each.text, (each.score, each.start, each.end)) for each in decoded] == [*best.items()][:20]
     [found, _] = extractive.TASK.answers(Outputs(dataset, items, logits), temperature=temperature, top=top)
     wanted = [
-        {"answer": text, "start": start, "end": end, "score": score}
-        for text, (score, start, end) in best.items()
+        {"answer": text, "start": start, "end": end, "score": score} for text, (score, start, end) in best.items()
     ][: top or 20]
     assert bare(found["n_best"]) == wanted
     assert found == {**found["n_best"][0], "n_best": found["n_best"]}
@@ -350,9 +339,7 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
     """Questions whose answers no span can be are left out."""
     answers = [{"answer_start": 0, "text": "Ada"}, {"answer_start": 4, "text": "sat"}]
     inside = [{"answer_start": 1, "text": "d"}]
-    questions = [
-        {"id": name, "question": "who?", "answers": given} for name, given in (("a", answers), ("b", inside))
-    ]
+    questions = [{"id": name, "question": "who?", "answers": given} for name, given in (("a", answers), ("b", inside))]
     dataset = extractive.TASK.read(written(tmp_path, squad(*questions, passage="Ada sat.")))
     items = featurize(dataset, tokenizer).items
     logits = [np.zeros((len(item.word_ids), 2), np.float32) for item in items]

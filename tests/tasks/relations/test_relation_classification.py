@@ -71,9 +71,7 @@ def test_micro_scores_equal_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     if not scored:
         assert scores["f1"] == 0
         return
-    expected = metrics.precision_recall_fscore_support(
-        gold, predicted, labels=scored, average="micro", zero_division=0
-    )
+    expected = metrics.precision_recall_fscore_support(gold, predicted, labels=scored, average="micro", zero_division=0)
     assert [scores[name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
     each = metrics.precision_recall_fscore_support(gold, predicted, labels=scored, zero_division=0)
     for number, label in enumerate(scored):

@@ -42,9 +42,7 @@ def raw(number: int, words: Sequence[str], head: Sequence[int], tail: Sequence[i
 
 
 @pytest.mark.parametrize(("name", "count"), [("train", 6507), ("val", 1493), ("test", 2717)])
-def test_semeval_raw_text_is_what_the_json_lines_say(
-    shared: Path, tmp_path: Path, name: str, count: int
-) -> None:
+def test_semeval_raw_text_is_what_the_json_lines_say(shared: Path, tmp_path: Path, name: str, count: int) -> None:
     lines = shared / "data" / "relation" / "semeval2010-task8" / f"{name}.txt"
     rows = [json.loads(line) for line in lines.read_text().splitlines()]
     text = "".join(
@@ -106,9 +104,7 @@ def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
     row = {
         "token": ["a", "b"], "sentence": "A B.", "subj_start": 0, "subj_end": 0, "obj_start": 1, "obj_end": 1,
     }  # fmt: skip
-    [found] = read(
-        write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))
-    ).examples
+    [found] = read(write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))).examples
     assert content([found]) == [("a b", (0, 1), (2, 3), "r")]
 
 

@@ -41,9 +41,7 @@ def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("task", OF_ENTITIES)
 def test_the_exported_folder_answers_alike(folder: Path, exported: Path, task: Task[Any, Any]) -> None:
-    ours, theirs = (
-        load(each, device="cpu") for each in (folder / f"{name_of(task)}-luke", exported / name_of(task))
-    )
+    ours, theirs = (load(each, device="cpu") for each in (folder / f"{name_of(task)}-luke", exported / name_of(task)))
     assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
     if task is ner.TASK:
         sentences = ner.TASK.read(EXAMPLES / "ner" / "dev.txt").sentences
@@ -69,9 +67,7 @@ QUESTION = {
 
 
 @pytest.mark.parametrize("variant", ["luke", "luke_no_entities"])
-def test_transformers_answers_questions_alike(
-    folder: Path, tmp_path: Path, exported: Path, variant: str
-) -> None:
+def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, exported: Path, variant: str) -> None:
     """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
     import transformers
 
@@ -89,9 +85,7 @@ def test_transformers_answers_questions_alike(
     predictor = load(ours, device="cpu")
     assert predictor.entities == has_entities
     dataset = extractive.TASK.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
-    items = extractive.TASK.featurize(
-        dataset, InputSettings(predictor.inputs.tokenizer, (), {}, 96, "fixed")
-    ).items
+    items = extractive.TASK.featurize(dataset, InputSettings(predictor.inputs.tokenizer, (), {}, 96, "fixed")).items
     batch = extractive.TASK.collate(items, entities=predictor.entities)
     inputs = padded(batch.inputs, predictor.inputs.tokenizer.pad_id)
     with torch.inference_mode():
@@ -121,9 +115,7 @@ def test_other_folders_are_refused(tmp_path: Path, exported: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_an_export_that_fails_leaves_nothing(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_fails_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("No space left on device")
 

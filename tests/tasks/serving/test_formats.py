@@ -64,9 +64,7 @@ class Page(HTMLParser):
 TAGS = {"html", "head", "meta", "title", "style", "body", "p", "article", "h2", "mark"}
 
 
-def test_html_has_the_texts_with_their_entities(
-    ask: Command, model: Predictor, documents: list[Document]
-) -> None:
+def test_html_has_the_texts_with_their_entities(ask: Command, model: Predictor, documents: list[Document]) -> None:
     out, told = ask(lines(*RECORDS), "--format", "html", "--top", "2")
     found = Page(out)
     assert told == ""
@@ -76,9 +74,7 @@ def test_html_has_the_texts_with_their_entities(
     assert texts == [document.text for document in documents]
     marks = found.marks[len(legend.split()) :]
     wanted = [
-        (document.text[each["start"] : each["end"]], each)
-        for document in documents
-        for each in document.entities
+        (document.text[each["start"] : each["end"]], each) for document in documents for each in document.entities
     ]
     assert [(text, attributes["data-label"]) for text, attributes in marks] == [
         (text, each["label"]) for text, each in wanted
@@ -95,12 +91,7 @@ def test_hostile_classes_and_names_are_escaped() -> None:
     label = "\"><img src=x onerror=alert(1)>'&"
     form = page(["O", label, "PER"])
     values = {"text": "Ada", "entities": [{"start": 0, "end": 3, "label": label, "probability": 0.5}]}
-    content = (
-        form.begin
-        + form.answer({"file": "<i>.txt"}, values)
-        + form.error({"line": 3}, "<u>bad</u>")
-        + form.end
-    )
+    content = form.begin + form.answer({"file": "<i>.txt"}, values) + form.error({"line": 3}, "<u>bad</u>") + form.end
     found = Page(content)
     assert set(found.tags) == TAGS
     assert [text for text, _ in found.marks] == [label, "PER", "Ada"]
@@ -114,9 +105,7 @@ ANY_TEXT = st.text(st.sampled_from("ab<>&\"' \n\u2028\té😀"), min_size=1, max
 @given(ANY_TEXT, st.lists(st.integers(0, 20), max_size=6, unique=True))
 def test_any_text_is_whole_in_html_and_brat(text: str, places: list[int]) -> None:
     ends = sorted(min(place, len(text)) for place in places)
-    spans = [
-        (start, end) for start, end in zip(ends[::2], ends[1::2], strict=False) if text[start:end].strip()
-    ]
+    spans = [(start, end) for start, end in zip(ends[::2], ends[1::2], strict=False) if text[start:end].strip()]
     entities = [{"start": start, "end": end, "label": "A B", "probability": 1.0} for start, end in spans]
     document = Document(text, [], entities)
     found = Page(f"<p>{marked(document, {'A B': 'l0'})}</p>")
@@ -166,9 +155,7 @@ def test_words_that_fit_in_no_column_are_errors(ask: Command) -> None:
     ]
 
 
-def test_brat_has_two_files_for_each_document(
-    ask: Command, documents: list[Document], tmp_path: Path
-) -> None:
+def test_brat_has_two_files_for_each_document(ask: Command, documents: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "to" / "brat"
     out, _ = ask(lines(*RECORDS), "--format", "brat", "--output", output)
     names = [f"line-{number:06d}" for number in range(1, 5)]
@@ -200,9 +187,7 @@ def test_corrections_in_brat_are_kept(ask: Command, tmp_path: Path) -> None:
     corrected.write_text("")
     out, told = ask(*given, status=1)
     assert (out, corrected.read_text()) == ("", "")
-    assert (
-        told == f"error: stdin:1: {corrected}: is there with another content; give an --output without it\n"
-    )
+    assert told == f"error: stdin:1: {corrected}: is there with another content; give an --output without it\n"
 
 
 def test_brat_takes_the_names_of_files(ask: Command, tmp_path: Path) -> None:
@@ -217,9 +202,7 @@ def test_brat_takes_the_names_of_files(ask: Command, tmp_path: Path) -> None:
     assert told == f"error: {tmp_path}/gone.txt: No such file or directory; wanted a text file\n"
     assert (tmp_path / "out" / "two.txt").read_bytes() == b"Abraham Lincoln left.\r\n"
     _, told = ask("", "--text", paths[0], tmp_path / "one.md", *given[-4:], status=1)
-    assert re.fullmatch(
-        r"error: .*one.md and .*one.txt: brat's files of both would be one.ann; rename one\n", told
-    )
+    assert re.fullmatch(r"error: .*one.md and .*one.txt: brat's files of both would be one.ann; rename one\n", told)
     (tmp_path / "file").write_text("")
     _, told = ask("", "--format", "brat", "--output", tmp_path / "file", status=1)
     assert told.startswith("error: ")
@@ -252,10 +235,7 @@ def test_folders_are_for_brat_alone(ask: Command, tmp_path: Path) -> None:
     for options, message in (
         (["--format", "brat", "--output", file], f"error: --output {file}: a file; give a folder to write"),
         (["--format", "brat"], "error: brat keeps each document in files of its own; give --output DIR"),
-        (
-            ["--output", tmp_path],
-            f"error: --output {tmp_path}: json is written to stdout; only brat has files",
-        ),
+        (["--output", tmp_path], f"error: --output {tmp_path}: json is written to stdout; only brat has files"),
     ):
         assert ask("", *options, status=1)[1].startswith(message)
 
@@ -287,7 +267,4 @@ def test_an_answer_about_words_is_a_text() -> None:
     assert document.entities == [{**entity, "start": 3, "end": 11}]
     assert document.sentences == [[("Dr", 0, 2), ("Ada", 3, 6), ("Pell", 7, 11)]]
     assert document_of({"words": [], "entities": []}) == Document("", [], [])
-    assert (
-        find_format("conll", ["O"], None).answer({"line": 1}, {"text": " ", "entities": []})
-        == "-DOCSTART- O\n\n"
-    )
+    assert find_format("conll", ["O"], None).answer({"line": 1}, {"text": " ", "entities": []}) == "-DOCSTART- O\n\n"

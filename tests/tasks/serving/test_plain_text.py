@@ -46,9 +46,7 @@ def test_languages_have_their_sentences(ask: Command) -> None:
 
 
 def test_lines_may_end_as_windows_has_them(ask: Command) -> None:
-    assert (
-        ask(b"Ada left.\r\n\r\nBob left.\r\n", "--text")[0] == ask(b"Ada left.\n\nBob left.\n", "--text")[0]
-    )
+    assert ask(b"Ada left.\r\n\r\nBob left.\r\n", "--text")[0] == ask(b"Ada left.\n\nBob left.\n", "--text")[0]
 
 
 def test_a_file_is_a_document(ask: Command, tmp_path: Path) -> None:
@@ -62,10 +60,7 @@ def test_a_file_is_a_document(ask: Command, tmp_path: Path) -> None:
     assert (one["file"], one["text"], two["file"]) == (str(paths[0]), text, str(paths[3]))
     parts = [text[start:end] for start, end in one["sentences"]]
     assert parts == ["Ada Lovelace\nleft London.", "She\nmet Bob.", "A heading", "The end"]
-    assert gone == {
-        "error": f"{paths[1]}: No such file or directory; wanted a text file",
-        "file": str(paths[1]),
-    }
+    assert gone == {"error": f"{paths[1]}: No such file or directory; wanted a text file", "file": str(paths[1])}
     assert latin["error"] == f"{paths[2]}: byte 3 is not UTF-8; convert the input"
     paths[2].write_bytes(gzip.compress(b"Ada"))
     packed = objects(ask("", "--text", paths[2], status=1)[0])
@@ -103,16 +98,12 @@ def test_what_breaks_a_splitter_is_named(ask: Command, monkeypatch: pytest.Monke
     assert good["text"] == "Ada left."
 
 
-def test_without_the_splitters_package_lines_are_sentences(
-    ask: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_splitters_package_lines_are_sentences(ask: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pipeline.sequences.sentences")
     monkeypatch.setitem(sys.modules, "sentencex", None)
     out, _ = ask("Ada left.", "--text", status=1)
     [answer] = objects(out)
-    assert answer["error"].startswith(
-        "stdin:1: sentences are found by the package sentencex, which is not installed"
-    )
+    assert answer["error"].startswith("stdin:1: sentences are found by the package sentencex, which is not installed")
     [answer] = objects(ask("Ada left.", "--text", "--language", "none")[0])
     assert answer["text"] == "Ada left."
 

@@ -32,9 +32,7 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
     gold = ner.TASK.read(EXAMPLES / "ner" / "dev.txt")
     written = ner.read_columns(folder / "ner-luke" / "predictions-dev.txt", strict=False)
     # A text without context: the training set's documents are given as one text of several lines.
-    texts = [
-        "\n".join(running_text(each.words) for each in document.sentences) for document in gold.documents
-    ]
+    texts = ["\n".join(running_text(each.words) for each in document.sentences) for document in gold.documents]
     answers = predictor.predict([{"text": text} for text in texts])
     compared = 0
     for document, text, answer in zip(written.documents, texts, answers, strict=True):
@@ -56,9 +54,7 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
     assert compared > 5
 
 
-@pytest.mark.parametrize(
-    ("task", "field"), [("entity_typing", "labels"), ("relation_classification", "relation")]
-)
+@pytest.mark.parametrize(("task", "field"), [("entity_typing", "labels"), ("relation_classification", "relation")])
 def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: str) -> None:
     predictor = load(folder / f"{task}-luke", device="cpu")
     questions, wanted = written_answers(folder / f"{task}-luke", field)
@@ -119,11 +115,7 @@ LONG: list[tuple[str, dict[str, Any], list[str]]] = [
     ("cloze_qa", QUESTIONS["cloze_qa"] | {"question": f"@placeholder{FAR} Bob"}, ["question"]),
     (
         "cloze_qa",
-        {
-            "question": "@placeholder met Bob",
-            "text": f"Ada{FAR} Eva",
-            "entities": [[0, 3], [0, 3 + len(FAR)]],
-        },
+        {"question": "@placeholder met Bob", "text": f"Ada{FAR} Eva", "entities": [[0, 3], [0, 3 + len(FAR)]]},
         ["entities"],
     ),
     ("extractive_qa", {"question": f"{FAR.strip()} Bob?", "text": "Ada met Bob."}, ["question"]),
@@ -137,9 +129,7 @@ def test_an_answer_says_what_of_a_long_input_was_not_seen(
 ) -> None:
     """Each answer its own; stderr tells how many, also where a bad line makes each be asked alone."""
     cases = [(question, cut) for name, question, cut in LONG if name == task]
-    short = (
-        [QUESTIONS[task]] if task != "extractive_qa" else [QUESTIONS[task], {"question": "Who?", "text": FAR}]
-    )
+    short = [QUESTIONS[task]] if task != "extractive_qa" else [QUESTIONS[task], {"question": "Who?", "text": FAR}]
     asked = [*short, *(question for question, _ in cases), *short]
     wanted = [*([[]] * len(short)), *(cut for _, cut in cases), *([[]] * len(short))]
     ask = Command(monkeypatch, capsys, load(folder / f"{task}-luke", device="cpu"), folder / f"{task}-luke")

@@ -229,9 +229,7 @@ def test_the_program_of_the_card_answers_as_predict_does(models: Path, kind: str
             [said] = ours.predict([{"text": text}])
             assert ast.literal_eval(found) == bare(said["entities"])
         else:
-            spans = (
-                {"start": 0, "end": 12} if name == "entity_typing" else {"head": [0, 12], "tail": [25, 31]}
-            )
+            spans = {"start": 0, "end": 12} if name == "entity_typing" else {"head": [0, 12], "tail": [25, 31]}
             [said] = ours.predict([{"text": text, **spans}])
             assert found == str(said["labels" if name == "entity_typing" else "relation"])
 

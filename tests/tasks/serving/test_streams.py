@@ -133,9 +133,7 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "task", ["ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"]
-)
+@pytest.mark.parametrize("task", ["ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"])
 def test_hostile_lines(
     folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,9 +200,7 @@ def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
 def test_closed_streams_are_told(folder: Path, tmp_path: Path) -> None:
     asked = " ".join(map(str, command(folder / "ner-luke")))
     for closed in ("<&-", ">&-"):
-        done = subprocess.run(
-            ["sh", "-c", f"{asked} {closed}"], cwd=ROOT, text=True, capture_output=True, input=""
-        )
+        done = subprocess.run(["sh", "-c", f"{asked} {closed}"], cwd=ROOT, text=True, capture_output=True, input="")
         assert (done.returncode, done.stderr) == (
             1,
             "error: stdin or stdout is closed; questions come by the one, and answers go to the other: open both\n",

@@ -45,11 +45,7 @@ def tokenizer(folder: Path) -> Path:
 def luke(kind: str, tokenizer: Path, **changes: Any) -> torch.nn.Module:
     """A random LUKE of transformers with the tokenizer's words, two more for <ent> and <ent2>, and four entities."""
     words = len(json.loads((tokenizer / "vocab.json").read_text()))
-    sizes: dict[str, Any] = {
-        "vocab_size": words + 2,
-        "max_position_embeddings": 98,
-        "entity_vocab_size": len(OURS),
-    }
+    sizes: dict[str, Any] = {"vocab_size": words + 2, "max_position_embeddings": 98, "entity_vocab_size": len(OURS)}
     return luke_of_transformers(kind, **(sizes | changes))
 
 
@@ -67,9 +63,7 @@ def write_entities(folder: Path, vocabulary: dict[str, int], file: str = "entity
     (folder / file).write_text(json.dumps(content))
 
 
-def fine_tuned(
-    task: str, tokenizer: Path, folder: Path, entities: dict[str, int], labels: Sequence[str]
-) -> Any:
+def fine_tuned(task: str, tokenizer: Path, folder: Path, entities: dict[str, int], labels: Sequence[str]) -> Any:
     """A random model with its tokenizer, both written by transformers: the model as they read it from the folder.
 
     With THEIRS its attention is the original one, but in entity recognition, where it finds one class alone.
@@ -93,9 +87,7 @@ def fine_tuned(
     return kind.from_pretrained(folder).eval()
 
 
-def their_logits(
-    theirs: torch.nn.Module, folder: Path, text: str, spans: Sequence[tuple[int, int]]
-) -> np.ndarray:
+def their_logits(theirs: torch.nn.Module, folder: Path, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
     """What transformers' documentation shows: tokenizer, model, logits."""
     import transformers
 
@@ -131,9 +123,7 @@ def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
         reordered(luke("LukeModel", tokenizer), entities).save_pretrained(folder)
         if name != "plain":
             write_entities(folder, entities, file)
-    plain, *others = (
-        prepared(folder, task=task, weights=folder, tokenizer=tokenizer) for folder in folders.values()
-    )
+    plain, *others = (prepared(folder, task=task, weights=folder, tokenizer=tokenizer) for folder in folders.values())
     losses = []
     for run in (plain, *others):
         for key, tensor in plain.module.state_dict().items():
@@ -150,9 +140,7 @@ def test_a_table_that_is_kept_whole_must_begin_as_ours(tokenizer: Path, tmp_path
         write_entities(tmp_path, entities)
         prepared(task="extractive_qa", **given)
     write_entities(tmp_path, THEIRS)
-    message = (
-        r"has the special entities at \{'\[PAD\]': 2, .*; wanted \{'\[PAD\]': 0, .*takes the whole table"
-    )
+    message = r"has the special entities at \{'\[PAD\]': 2, .*; wanted \{'\[PAD\]': 0, .*takes the whole table"
     with pytest.raises(ValueError, match=message):
         prepared(task="extractive_qa", **given)
     write_entities(tmp_path, {"[UNK]": 1, "[PAD]": 2})

@@ -22,9 +22,7 @@ ULTRA_FINE = {
 }
 
 
-def featurize(
-    dataset: entity_typing.Dataset, tokenizer: WordTokenizer, **changes: Any
-) -> entity_typing.Features:
+def featurize(dataset: entity_typing.Dataset, tokenizer: WordTokenizer, **changes: Any) -> entity_typing.Features:
     arguments = {"max_words": 64, "profile": "fixed", **changes}
     return entity_typing.TASK.featurize(
         dataset, InputSettings(tokenizer, entity_typing.GENERAL_TYPES, {"[ENTITY]": 999}, **arguments)
@@ -57,9 +55,7 @@ def test_features_mark_the_mention(tmp_path: Path, tokenizer: WordTokenizer) -> 
         first, last = feature.ends[0]
         assert feature.word_ids[[first, last]].tolist() == [999, 999]
         assert tokenizer.decode(feature.word_ids[first + 1 : last].tolist()) == " Tom"
-        named = {
-            name for name, value in zip(entity_typing.GENERAL_TYPES, feature.label, strict=True) if value
-        }
+        named = {name for name, value in zip(entity_typing.GENERAL_TYPES, feature.label, strict=True) if value}
         assert named == wanted
         assert feature.label.dtype == np.float32
 
@@ -73,11 +69,7 @@ def test_label_sets(tmp_path: Path) -> None:
 
 def test_every_logit_above_zero_is_a_type() -> None:
     rows = [np.array([0.1, -0.1, 0.0]), np.array([-1.0, -2.0, -3.0]), np.array([1.0, 2.0, 3.0])]
-    assert entity_typing.TASK.decode(Outputs(None, [], rows, ["a", "b", "c"])) == [
-        ("a",),
-        (),
-        ("a", "b", "c"),
-    ]
+    assert entity_typing.TASK.decode(Outputs(None, [], rows, ["a", "b", "c"])) == [("a",), (), ("a", "b", "c")]
 
 
 subsets = st.sets(st.sampled_from(entity_typing.GENERAL_TYPES[:4]))
@@ -91,9 +83,7 @@ def test_scores_equal_scikit_learn(pairs: list[tuple[set[str], set[str]]]) -> No
     gold, predicted = (
         np.array([[name in row for name in columns] for row in side]) for side in zip(*pairs, strict=True)
     )
-    scores = entity_typing.type_scores(
-        *([sorted(row) for row in side] for side in zip(*pairs, strict=True)), columns
-    )
+    scores = entity_typing.type_scores(*([sorted(row) for row in side] for side in zip(*pairs, strict=True)), columns)
     expected = metrics.precision_recall_fscore_support(gold, predicted, average="micro", zero_division=0)
     assert [scores[name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
     each = metrics.precision_recall_fscore_support(gold, predicted, zero_division=0)

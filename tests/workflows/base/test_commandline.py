@@ -25,9 +25,7 @@ def one_line(result: subprocess.CompletedProcess[str]) -> str:
     """The only line that a failed command wrote, beside those of the stages that went well."""
     assert result.returncode not in (0, -6, -11)
     lines = (result.stdout + result.stderr).strip().splitlines()
-    lines = [
-        line for line in lines if "Using incubator modules" not in line
-    ]  # Spark's JVM says so at every start
+    lines = [line for line in lines if "Using incubator modules" not in line]  # Spark's JVM says so at every start
     told = r"[A-Z]\w+ +.* \| [\d.]+ s|work/run\.toml: .*|corpus\.dump .* is small: .*"
     lines = [line for line in lines if not re.fullmatch(told, line)]
     assert len(lines) == 1, lines
@@ -64,9 +62,7 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "--set", "sequences.tokenizer=nowhere"], "nowhere: found no vocab.json with merges.txt"),
     ],
 )  # fmt: skip
-def test_wrong_words_are_refused_before_anything_runs(
-    tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_wrong_words_are_refused_before_anything_runs(tmp_path: Path, arguments: list[str], message: str) -> None:
     assert message in one_line(run_forked(*arguments, cwd=tmp_path))
     assert manifests(tmp_path) == []
 
@@ -144,10 +140,7 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     path = tmp_path / "dump.xml"
     path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
     line = one_line(run_forked("ExtractPages", "--dump", path, cwd=tmp_path))
-    assert (
-        "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than corpus.max_rejected 0.001 allows"
-        in line
-    )
+    assert "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than corpus.max_rejected 0.001 allows" in line
     again = run_forked("ExtractPages", "--set", "corpus.max_rejected=0.5", cwd=tmp_path)
     assert again.returncode == 0, "the dump is remembered"
     strict = run_forked("ExtractPages", "--set", "corpus.max_rejected=0.001", cwd=tmp_path)

@@ -14,10 +14,7 @@ V1 = "4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/ab
 
 def found(root: Path, groups: str, files: Mapping[str, str]) -> tuple[int, int]:
     """Processors and memory with these files."""
-    for name, text in {
-        "proc/self/cgroup": groups,
-        **{f"sys/fs/cgroup/{name}": files[name] for name in files},
-    }.items():
+    for name, text in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{name}": files[name] for name in files}}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

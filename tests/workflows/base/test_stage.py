@@ -76,12 +76,8 @@ def test_what_another_run_makes_is_not_read(lower: Lower) -> None:
     assert not lower.output().exists()
 
 
-@pytest.mark.parametrize(
-    "changes", [lambda folder: shutil.rmtree(folder), lambda folder: (folder / "file").unlink()]
-)
-def test_what_has_changed_since_a_run_began_is_not_read(
-    lower: Lower, changes: Callable[[Path], object]
-) -> None:
+@pytest.mark.parametrize("changes", [lambda folder: shutil.rmtree(folder), lambda folder: (folder / "file").unlink()])
+def test_what_has_changed_since_a_run_began_is_not_read(lower: Lower, changes: Callable[[Path], object]) -> None:
     upper = lower.clone(Upper)
     assert upper.complete()
     changes(Path(upper.folder))

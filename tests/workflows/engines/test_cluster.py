@@ -77,9 +77,7 @@ class EventLog:
     def read(self) -> list[Event]:
         time.sleep(0.2)  # Spark needs the processors more than those who wait for it
         files = [path for path in self.folder.rglob("events_*") if path.is_file()]
-        lines = [
-            line for path in files for line in path.read_text().split("\n")[:-1]
-        ]  # the last may be unfinished
+        lines = [line for path in files for line in path.read_text().split("\n")[:-1]]  # the last may be unfinished
         return [json.loads(line) for line in lines]
 
 
@@ -115,9 +113,7 @@ def test_the_same_bytes_from_both_clusters_and_every_worker_works(
     assert blocks >= 8
     loads = {name: misses - before[name][0] for name, (misses, _) in ask_workers(cluster.dask).items()}
     assert list(loads.values()) == [2, 2], "once for each of the two jobs, in each of the two workers"
-    hits = sum(hits for _, hits in ask_workers(cluster.dask).values()) - sum(
-        hits for _, hits in before.values()
-    )
+    hits = sum(hits for _, hits in ask_workers(cluster.dask).values()) - sum(hits for _, hits in before.values())
     assert hits == 2 * blocks - 4
     tasks = tasks_by_executor(event_log.read())
     assert len(tasks) == 2
@@ -187,9 +183,7 @@ def count(events: Iterable[Event], name: str) -> int:
 
 
 def tasks_by_executor(events: Iterable[Event]) -> Counter[str]:
-    return Counter(
-        event["Task Info"]["Executor ID"] for event in events if event["Event"] == "SparkListenerTaskEnd"
-    )
+    return Counter(event["Task Info"]["Executor ID"] for event in events if event["Event"] == "SparkListenerTaskEnd")
 
 
 def executors_at_work(workers: Iterable[psutil.Process], events: list[Event]) -> list[psutil.Process]:

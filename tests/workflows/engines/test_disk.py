@@ -31,10 +31,7 @@ with disk.scratch_folder(sys.argv[1], "--scratch") as folder:
 
 def test_scratch_goes_with_its_run(tmp_path: Path) -> None:
     root = tmp_path / "new" / "scratch"
-    with (
-        disk.scratch_folder(str(root), "--scratch") as first,
-        disk.scratch_folder(str(root), "--scratch") as second,
-    ):
+    with disk.scratch_folder(str(root), "--scratch") as first, disk.scratch_folder(str(root), "--scratch") as second:
         assert first != second
         (Path(second) / "blocks").mkdir()
         (Path(second) / "blocks" / "shuffle").write_bytes(b"x")

@@ -101,12 +101,8 @@ def test_why_spark_did_not_start(tmp_path: Path, name: str, value: str, reason: 
         "try:\n    spark.session_of(stage, 1 << 20)\n"
         "except ValueError as error:\n    print(error)\n"
     )
-    own = {
-        name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"
-    }  # tests may have theirs
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=own
-    )
+    own = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}  # tests may have theirs
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=own)
     before, told = done.stdout.splitlines()
     assert before == "before"
     assert re.search(rf"Spark did not start \(.*{reason}", told), done
@@ -129,8 +125,7 @@ def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("error", "why"),
-    [(ConnectionRefusedError(111, "Connection refused"), ".*refused"), (EOFError(), "nobody answers")],
+    ("error", "why"), [(ConnectionRefusedError(111, "Connection refused"), ".*refused"), (EOFError(), "nobody answers")]
 )
 def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> None:
     line = rf"^BuildEntityVocab: Spark's Java has ended, .* \({why}\); the same command"

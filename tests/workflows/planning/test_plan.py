@@ -32,9 +32,7 @@ def test_every_stage_of_the_corpus_has_a_cost(tmp_path: Path) -> None:
     assert {stage.title for stage in stages} == set(read_costs()[1])
 
 
-def test_the_plan_says_what_is_made_and_what_is_to_make(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_says_what_is_made_and_what_is_to_make(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = {"dump": DUMP, "page_props": str(tmp_path / "page_props.sql")}
     FetchDump(settings=run_of(tmp_path, corpus={"dump": DUMP})).run()
     (tmp_path / "page_props.sql").write_bytes(sql([[]]))

@@ -109,12 +109,8 @@ def test_a_pretraining_while_it_runs(trained: Trained, capsys: pytest.CaptureFix
     assert {*steps} >= {1, 6, 11}, "step by step"
     assert "step 13 of 13" in said(folder.parent, capsys)["Pretrain"]
     first, *_, last = map(json.loads, (folder / watch.METRICS).read_text().splitlines())
-    curve = next(
-        curve for curve in watch._curves(str(folder), 80, watch._BARS) if "masked_entity_loss" in curve
-    )
-    assert (
-        curve.split()[1:4] == f"{first['masked_entity_loss']:.4g} -> {last['masked_entity_loss']:.4g}".split()
-    )
+    curve = next(curve for curve in watch._curves(str(folder), 80, watch._BARS) if "masked_entity_loss" in curve)
+    assert curve.split()[1:4] == f"{first['masked_entity_loss']:.4g} -> {last['masked_entity_loss']:.4g}".split()
     assert len(curve.split()[4]) == 13
 
 

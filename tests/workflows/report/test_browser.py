@@ -42,11 +42,7 @@ HOSTILE_PAGE = f"""<page><title>{html.escape(TITLE)}</title><ns>0</ns><id>9001</
 def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """The folder of a report on the hand-written dump and a page that means no good."""
     folder = tmp_path_factory.mktemp("report")
-    text = (
-        (DATA / "wiki-40.xml")
-        .read_text(encoding="utf-8")
-        .replace("</mediawiki>", HOSTILE_PAGE + "</mediawiki>")
-    )
+    text = (DATA / "wiki-40.xml").read_text(encoding="utf-8").replace("</mediawiki>", HOSTILE_PAGE + "</mediawiki>")
     (folder / "dump.xml").write_text(text, encoding="utf-8")
     corpus = {"dump": str(folder / "dump.xml"), "held_out": 0.2}
     tables = {"fine_tuning": {"tasks": ["ner", "entity_typing"]}, "machine": {"processes": 1}}
@@ -72,9 +68,7 @@ class Opened:
         self.page.on("console", lambda message: self.problems.append(f"console: {message.text}"))
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         self.page.on("dialog", self.dismiss)
-        self.page.on(
-            "request", lambda asked: asked.url == address or self.problems.append(f"request: {asked.url}")
-        )
+        self.page.on("request", lambda asked: asked.url == address or self.problems.append(f"request: {asked.url}"))
         self.page.goto(address)
 
     def dismiss(self, dialog: Any) -> None:
@@ -87,9 +81,7 @@ class Opened:
         for number in range(links.count()):
             links.nth(number).focus()
             self.page.keyboard.press("Enter")
-            self.page.wait_for_function(
-                "(link) => link.ariaCurrent === 'page'", arg=links.nth(number).element_handle()
-            )
+            self.page.wait_for_function("(link) => link.ariaCurrent === 'page'", arg=links.nth(number).element_handle())
             yield str(links.nth(number).get_attribute("href")).removeprefix("#")
 
 
@@ -168,9 +160,7 @@ def test_charts_follow_the_theme(opened: Opened, page: Any) -> None:
 
 
 def test_axe_finds_no_violation(opened: Opened, page: Any) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
-    )
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
     for view in opened.views():
         found = axe.Axe().run(page).response["violations"]
         assert [(view, each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
@@ -191,8 +181,7 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     pairs = [
-        ("ink", ground)
-        for ground in ("ground", "raised", "ours", "warn-ground", "known", "page", "missing", "wrong")
+        ("ink", ground) for ground in ("ground", "raised", "ours", "warn-ground", "known", "page", "missing", "wrong")
     ]
     pairs += [("quiet", "ground"), ("quiet", "raised"), ("accent", "ground"), ("warn", "warn-ground")]
     pairs += [("warn", "ours"), ("warn", "ground"), ("bad", "ground"), ("bad", "ours")]
@@ -203,19 +192,13 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
 
 def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Path) -> None:
     """Ids, mentions and titles that mean no good are text, wherever they are shown."""
-    texts = [
-        linked.gold(name, f"{HOSTILE}, {HOSTILE}\nRome", {"Rome": "Rome"}) for name in ("first", HOSTILE)
-    ]
+    texts = [linked.gold(name, f"{HOSTILE}, {HOSTILE}\nRome", {"Rome": "Rome"}) for name in ("first", HOSTILE)]
     texts[1]["mentions"] += [{"start": 0, "end": len(HOSTILE), "title": HOSTILE}]
     answers = [
-        linked.answer(
-            text, {"Rome": [("Rome", 0.75), (HOSTILE, 0.25)], HOSTILE: [("Rome", 0.5), (HOSTILE, 0.25)]}
-        )
+        linked.answer(text, {"Rome": [("Rome", 0.75), (HOSTILE, 0.25)], HOSTILE: [("Rome", 0.5), (HOSTILE, 0.25)]})
         for text in texts
     ]
-    documents = [
-        shown_document(*pair, lambda mention: mention.title) for pair in zip(texts, answers, strict=True)
-    ]
+    documents = [shown_document(*pair, lambda mention: mention.title) for pair in zip(texts, answers, strict=True)]
     content = report_for_tests.content() | {"corpus": None, "training": None, "cells": []}
     read = {"of": 2, "characters": 4000, "documents": documents}
     page = render_page(content, compare([]), linked=read)
@@ -295,12 +278,7 @@ def test_no_frame_is_empty_and_nothing_overflows(browser: Any, tmp_path: Path, n
         frames = opened.page.locator("figure, article:not(#linked-text), .cards").all()
         assert all(each.evaluate("(each) => each.textContent.trim() !== ''") for each in frames)
         for view in opened.views():
-            opened.page.evaluate(
-                "() => document.querySelectorAll('details').forEach((each) => (each.open = true))"
-            )
-            assert opened.page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth"), (
-                view,
-                width,
-            )
+            opened.page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            assert opened.page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth"), (view, width)
         assert opened.problems == []
         opened.page.context.close()

@@ -48,13 +48,7 @@ def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_corpus_without_links(tmp_path: Path) -> None:
     ranked = ranked_entities(write_vocab(tmp_path, []))
-    assert entity_figures(ranked) == {
-        "entities": 0,
-        "never_linked": 0,
-        "half": 0,
-        "top": [],
-        "rank_frequency": [],
-    }
+    assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "half": 0, "top": [], "rank_frequency": []}
 
 
 def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int, int, str]]]) -> str:

@@ -108,9 +108,7 @@ def test_titles_are_known_as_they_are_scored(tmp_path: Path) -> None:
 
 
 PLACES = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda each: (each[0], sum(each))),
-    unique=True,
-    max_size=7,
+    st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda each: (each[0], sum(each))), unique=True, max_size=7
 )
 
 
@@ -129,9 +127,7 @@ def test_places_that_are_kept_do_not_overlap_and_those_preferred_win(
         assert (start, end) not in preferred or set(over) & set(preferred)
 
 
-def written(
-    folder: Path, documents: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]
-) -> list[str]:
+def written(folder: Path, documents: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]) -> list[str]:
     paths = [folder / name for name in ("documents.jsonl", "answers.jsonl")]
     for path, lines in zip(paths, (documents, answers), strict=True):
         text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
@@ -141,9 +137,7 @@ def written(
 
 def test_the_sample_is_that_of_brute_force(tmp_path: Path) -> None:
     """Texts that hold other ends of lines are one line each."""
-    documents = [
-        gold(f"d{n}", f"{n}\u2028Rome\x85 \u0085", {"Rome": "Rome"} if n % 3 else None) for n in range(40)
-    ]
+    documents = [gold(f"d{n}", f"{n}\u2028Rome\x85 \u0085", {"Rome": "Rome"} if n % 3 else None) for n in range(40)]
     answers = [answer(each, {"Rome": [("Rome", 1.0)]}) for each in documents if each["id"] != "d1"]
     answers.append({"line": 3, "error": "no text"})
     result = linked_documents(*written(tmp_path, documents, answers), resolvers)

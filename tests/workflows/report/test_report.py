@@ -41,12 +41,7 @@ LINKED = {
 }
 RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
 RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}
-START = {
-    "step": 0,
-    "device": HOSTILE,
-    "measured_flops_per_second": 1.5e12,
-    "published_flops_per_second": None,
-}
+START = {"step": 0, "device": HOSTILE, "measured_flops_per_second": 1.5e12, "published_flops_per_second": None}
 STEP = {"step": 5, "seconds_per_step": 0.25, "words_per_second": 98765.4, "share_of_measured_peak": 0.5}
 SPEED = {"starts": [START], "steps": [STEP | {"memory_bytes": 2_500_000_000}]}
 
@@ -129,14 +124,7 @@ def test_charts_hold_no_markup_of_titles(content: dict[str, Any]) -> None:
     drawn = fine_tuning([cell, content["cells"][2]])
     assert drawn
     svg = ElementTree.fromstring(drawn.svg)
-    assert {each.tag.rpartition("}")[2] for each in svg.iter()} <= {
-        "svg",
-        "g",
-        "path",
-        "line",
-        "text",
-        "title",
-    }
+    assert {each.tag.rpartition("}")[2] for each in svg.iter()} <= {"svg", "g", "path", "line", "text", "title"}
     texts = [each.text or "" for each in svg.iter()]
     assert sum("<script>alert(1)" in text for text in texts) == 1 + 2, "the legend and two points"
     assert not {"onclick", "onerror", "href", "style"} & {name for each in svg.iter() for name in each.attrib}
@@ -165,11 +153,7 @@ def test_charts_have_the_colours_of_the_page(content: dict[str, Any]) -> None:
             for name in ("fill", "stroke")
             if name in each.attrib
         }
-        assert {shade for shade in shades if not shade.startswith("var(--")} <= {
-            "none",
-            "transparent",
-            "#000",
-        }
+        assert {shade for shade in shades if not shade.startswith("var(--")} <= {"none", "transparent", "#000"}
         assert len({len(row) for row in (chart.columns, *chart.rows)}) == 1
 
 

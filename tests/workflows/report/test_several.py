@@ -40,11 +40,7 @@ def test_names_that_come_again_are_numbered() -> None:
 
 
 def test_columns_stand_beside_each_other() -> None:
-    assert beside([{"a": "1", "b": "2"}, {"a": "1", "c": "4"}]) == {
-        "a": ["1", "1"],
-        "b": ["2", ""],
-        "c": ["", "4"],
-    }
+    assert beside([{"a": "1", "b": "2"}, {"a": "1", "c": "4"}]) == {"a": ["1", "1"], "b": ["2", ""], "c": ["", "4"]}
 
 
 def test_the_command_names_what_is_missing(

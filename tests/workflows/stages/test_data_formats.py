@@ -61,9 +61,7 @@ def write_conllu(folder: Path, split: str, file: ColumnFile) -> None:
         )
         for sentence in file.sentences
     ]
-    (folder / f"{split}.conllu").write_text(
-        "\n".join(f"# sent_id = {n}\n{block}" for n, block in enumerate(blocks))
-    )
+    (folder / f"{split}.conllu").write_text("\n".join(f"# sent_id = {n}\n{block}" for n, block in enumerate(blocks)))
 
 
 def write_headed(folder: Path, split: str, file: ColumnFile) -> None:

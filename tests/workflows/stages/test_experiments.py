@@ -194,9 +194,7 @@ def written(workdir: Path, tables: Tables, **tuning: Any) -> None:
 @pytest.mark.parametrize(
     ("victim", "number"), [("parent", signal.SIGKILL), ("worker", signal.SIGKILL), ("parent", signal.SIGTERM)]
 )
-def test_a_kill_costs_no_finished_cell(
-    tmp_path: Path, tables: Tables, victim: str, number: signal.Signals
-) -> None:
+def test_a_kill_costs_no_finished_cell(tmp_path: Path, tables: Tables, victim: str, number: signal.Signals) -> None:
     """Killed in the second cell: the whole command, or the process that runs the cell; or the command is stopped."""
     written(tmp_path, tables)
     said = tmp_path / "said.txt"

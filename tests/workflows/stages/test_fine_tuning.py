@@ -105,9 +105,7 @@ def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     assert said.setting() == rates, "beside another rate the classifier's would change in proportion"
 
 
-@pytest.mark.parametrize(
-    ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
-)
+@pytest.mark.parametrize(("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")])
 @pytest.mark.parametrize("kind", [{}, {"model_type": "luke"}], ids=["ours", "transformers"])
 def test_the_width_of_given_weights_decides_the_preset(
     tmp_path: Path, kind: dict[str, str], width: int, preset: str

@@ -37,9 +37,7 @@ MADE: dict[str, Callable[[Run], Stage]] = {
     for own in ([{"task": task} for task in TASKS] if issubclass(stage, TaskStage) else [{}])
 }
 OPTIONS = {"preset": PRESET} | {f"{table}.{name}": option for table, name, option in all_options()}
-OF_PRESET = {
-    f"{table}.{name}" for tables in PRESET_TABLES.values() for table in tables for name in tables[table]
-}
+OF_PRESET = {f"{table}.{name}" for tables in PRESET_TABLES.values() for table in tables for name in tables[table]}
 # What may be another value of a field, where it is of its kind.
 VALUES: list[Any] = [True, False, 0.25, 4, 32, 640, 123_457, [0.5, 0.75], [4], ["ner"], ["roberta"]]
 VALUES += ["all", "random", "paper", "bf16", "relu", "json:dumps", {"spark.x": "y"}]
@@ -138,9 +136,7 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
         "sequences": {"annotated": str(model)},
         "linking": {"gold": str(texts), "ner": str(model), "documents": str(folder / "texts")},
     }
-    return [plain, over(plain, users)], [
-        *(str(model), str(texts), str(folder / "texts"), str(dump), str(rules))
-    ]
+    return [plain, over(plain, users)], [*(str(model), str(texts), str(folder / "texts"), str(dump), str(rules))]
 
 
 @pytest.mark.parametrize("name", MADE)

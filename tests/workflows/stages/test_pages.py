@@ -21,9 +21,7 @@ def test_rules_are_known_by_their_content(tmp_path: Path) -> None:
         name = name or f"{text[-3:-2]}.toml"
         (tmp_path / name).write_text(text)
         rules = {"wiki_rules": str(tmp_path / name)} if text else {}
-        return kind(
-            settings=run_of(tmp_path, corpus={"dump": "simplewiki", "dump_templates": True, **rules})
-        ).hash8
+        return kind(settings=run_of(tmp_path, corpus={"dump": "simplewiki", "dump_templates": True, **rules})).hash8
 
     first, second = "variants = ['a']", "variants = ['b']"
     for kind in (ExtractPages, ReadTemplates, BuildEntityVocab):
@@ -44,7 +42,5 @@ def test_pages_are_extracted_by_the_rules(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text("[templates]\ntext = { dish = '{1}' }")
     corpus = {"dump": str(tmp_path / "dump.xml"), "wiki_rules": str(tmp_path / "rules.toml")}
     run_in_process(stage := ExtractPages(settings=run_of(tmp_path / "work", corpus=corpus)))
-    rows = [
-        row for path in stage.manifest().paths(stage.folder, "paragraphs/") for row in storage.read_rows(path)
-    ]
+    rows = [row for path in stage.manifest().paths(stage.folder, "paragraphs/") for row in storage.read_rows(path)]
     assert [row["text"] for row in rows] == ["Eat the soup with Bread.", "Bread."]

@@ -135,9 +135,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
 
 
 @pytest.mark.smoke
-def test_the_linker_can_be_carried(
-    everything: RunAll, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_linker_can_be_carried(everything: RunAll, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A copy of its folder answers as the parts of the work directory do, in either way, and links documents."""
     stage = everything.clone(BuildLinker)
     for path in Path(stage.folder).rglob("*.arrow"):
@@ -244,10 +242,7 @@ def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
     stage = ExtractPages(settings=run_on(dump, tmp_path / "work"))
     run_in_process(stage)
     first = stage.manifest()
-    for time_of_change, text, expected_change in (
-        (1, content, False),
-        (2, content.replace(b"the", b"The"), True),
-    ):
+    for time_of_change, text, expected_change in ((1, content, False), (2, content.replace(b"the", b"The"), True)):
         dump.write_bytes(text)
         os.utime(dump, (time_of_change, time_of_change))
         before = written(tmp_path / "work")["pages"]
@@ -361,9 +356,7 @@ def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
     assert lost[0]["traceback"] in caplog.text
     given = {"sentence_splitter": f"{__name__}:always_failing"}
     stage = stage.clone(settings=changed(stage.settings, sequences=given))
-    with pytest.raises(
-        ValueError, match=r"pages .* were dropped .*KeyError.* corpus.max_rejected 0.001 allows"
-    ):
+    with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* corpus.max_rejected 0.001 allows"):
         stage.run()
 
 
@@ -432,9 +425,7 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
     assert of_pages["documents"] + scores["calibrated_by"] == held_out > scores["calibrated_by"] > 0
     assert {*of_pages["methods"]} == {"prior", "contexts", "local", "global"}
     assert all(0 < each["disambiguation"]["overall"]["accuracy"] < 1 for each in of_pages["methods"].values())
-    calibration = json.loads(
-        (Path(stage.clone(EvaluateLinking).folder) / "calibration/global.json").read_text()
-    )
+    calibration = json.loads((Path(stage.clone(EvaluateLinking).folder) / "calibration/global.json").read_text())
     linker = Path(stage.clone(BuildLinker).folder)
     told = json.loads((linker / "linker.json").read_text())
     assert told["bytes"]["calibration"] == sum(path.stat().st_size for path in linker.glob("calibration/*"))
@@ -467,9 +458,7 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
     stage = BuildSequences(settings=run_on(dump, tmp_path, sequences={"max_dropped_sentences": 0}))
     for below in stage.requires().values():
         run_in_process(below)
-    with pytest.raises(
-        ValueError, match=r"sentences .* were dropped .*too_short.* sequences.max_dropped_sentences"
-    ):
+    with pytest.raises(ValueError, match=r"sentences .* were dropped .*too_short.* sequences.max_dropped_sentences"):
         stage.run()
     assert not stage.output().exists()
 
@@ -550,9 +539,7 @@ def test_sigkill_in_pretraining_ends_with_the_same_bytes(corpus: Path, tmp_path:
         ("BuildMentionTable", signal.SIGINT),
     ],
 )
-def test_a_stopped_run_takes_everybody_along(
-    corpus: Path, tmp_path: Path, name: str, number: signal.Signals
-) -> None:
+def test_a_stopped_run_takes_everybody_along(corpus: Path, tmp_path: Path, name: str, number: signal.Signals) -> None:
     """SIGTERM and Ctrl-C end Beam's workers and Spark's within seconds; nothing half-done counts as done."""
     workdir = tmp_path / "work"
     shutil.copytree(corpus, workdir)

@@ -67,10 +67,7 @@ def test_the_best_on_dev_wins(tmp_path: Path, tables: Tables) -> None:
     stage.run()
     scores = []
     for number, setting in enumerate(stage.grid()):
-        given = dict.fromkeys(("weights", "tokenizer"), stage.given_weights()) | {
-            "task": stage.task,
-            "seed": 42,
-        }
+        given = dict.fromkeys(("weights", "tokenizer"), stage.given_weights()) | {"task": stage.task, "seed": 42}
         hyperparameters = changed(QUICK, {**setting, "patience": 2})
         metrics = finetune(tmp_path, tmp_path / str(number), hyperparameters, **given)
         scores.append(metrics["dev"]["f1"])
@@ -85,9 +82,7 @@ def test_the_best_on_dev_wins(tmp_path: Path, tables: Tables) -> None:
     assert not list((tmp_path / "work").glob("finetune-*/model.safetensors"))
 
 
-def test_a_search_that_was_stopped_goes_on(
-    tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_was_stopped_goes_on(tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     run = FineTune.run
 
@@ -147,9 +142,7 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, tables: Tables) -> 
     grid = FineTuneGrid(settings=run)
     grid.run()
     search, *_ = grid.parts()
-    assert search.folder == tune(tmp_path, tables).folder, (
-        "one for both seeds, and none for SQuAD, as in the paper"
-    )
+    assert search.folder == tune(tmp_path, tables).folder, "one for both seeds, and none for SQuAD, as in the paper"
     best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
     records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
     for cell in records[:2]:

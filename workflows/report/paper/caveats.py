@@ -109,8 +109,7 @@ def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
         for mark in origin.marks:
             datasets.setdefault(mark, []).append(origin.dataset)
     return tuple(
-        mark if len(names) == len(done) else f"{mark} ({', '.join(names)})"
-        for mark, names in datasets.items()
+        mark if len(names) == len(done) else f"{mark} ({', '.join(names)})" for mark, names in datasets.items()
     )
 
 
@@ -163,9 +162,7 @@ def _check_alike(cells: Sequence[Cell]) -> None:
     values |= {field: [each.get(field) for each in used] for field in ("hyperparameters", "model")}
     for field, found in values.items():
         if any(value != found[0] for value in found):
-            raise ValueError(
-                f"{name}: the seeds have different {field}; wanted the same for all, run them again"
-            )
+            raise ValueError(f"{name}: the seeds have different {field}; wanted the same for all, run them again")
     seeds = [cell["seed"] for cell in cells]
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"{name}: found seeds {', '.join(map(str, seeds))}; wanted each once")
@@ -201,9 +198,7 @@ def _of_size(cell: Cell) -> Iterator[Caveat]:
     is_tiny = is_of_tiny or (layers <= tiny.num_hidden_layers and units <= tiny.hidden_size)
     if is_tiny or (layers, units) != (large.num_hidden_layers, large.hidden_size):
         wanted = f"{large.num_hidden_layers} of {large.hidden_size:,}"
-        yield Caveat(
-            TINY_SIZE if is_tiny else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}"
-        )
+        yield Caveat(TINY_SIZE if is_tiny else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}")
 
 
 def _of_settings(cell: Cell) -> Iterator[Caveat]:

@@ -22,13 +22,7 @@ TITLES = [
     ("A", None, 2, "loop"),
     ("Gone", "Further", 1, "missing"),
 ]
-PAGE_ROWS = [
-    ("Ape", 1, False),
-    ("Japan", 2, True),
-    ("Unlinked", 3, False),
-    ("[MASK]", 4, False),
-    ("[MASK2]", 5, False),
-]
+PAGE_ROWS = [("Ape", 1, False), ("Japan", 2, True), ("Unlinked", 3, False), ("[MASK]", 4, False), ("[MASK2]", 5, False)]
 
 
 @pytest.fixture(scope="session")
@@ -43,9 +37,7 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
             "paragraph": 0,
             "section": "",
             "text": text,
-            "links": [
-                {"start": at, "end": at + len(anchor), "target": target} for anchor, at, target in links
-            ],
+            "links": [{"start": at, "end": at + len(anchor), "target": target} for anchor, at, target in links],
         }
         for page_id, text, links in PARAGRAPHS
     ]

@@ -83,6 +83,7 @@ def test_targets_get_the_qids_of_their_pages(tables: dict[str, Any]) -> None:
     qids = spark.createDataFrame([(1, "Q1"), (9, "Q9")], "page_id long, qid string")
     for given, wanted in ((qids, "Q1"), (None, None)):
         rows = link_targets(anchors, tables["entities"], tables["pages"], given).collect()
-        assert {
-            row["title"]: row["qid"] for row in rows if row["qid"] or row["title"] in ("Ape", "Gone")
-        } == {"Ape": wanted, "Gone": None}
+        assert {row["title"]: row["qid"] for row in rows if row["qid"] or row["title"] in ("Ape", "Gone")} == {
+            "Ape": wanted,
+            "Gone": None,
+        }

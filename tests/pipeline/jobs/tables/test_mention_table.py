@@ -23,9 +23,7 @@ def count_mentions(tables: dict[str, Any], path: Path, profile: str) -> list[Any
     return rows
 
 
-def test_long_mentions_are_left_out(
-    tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_mentions_are_left_out(tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mention_table, "MAX_CHARACTERS", 3)
     assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed")} == {"ape", "Ape", "日本"}
 

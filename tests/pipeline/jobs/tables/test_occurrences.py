@@ -32,16 +32,12 @@ def count(texts: list[str], links: Links, known: NameKeys, names: set[str]) -> C
     found: Counter[tuple[int, str]] = Counter()
     for numbers, keys in find_keys(texts, links, known):
         rows = known.rows(keys).tolist()
-        found.update(
-            (text, by_row[row]) for text, row in zip(numbers.tolist(), rows, strict=True) if row >= 0
-        )
+        found.update((text, by_row[row]) for text, row in zip(numbers.tolist(), rows, strict=True) if row >= 0)
     return found
 
 
 @pytest.mark.parametrize("at_once", [1, 20, 1 << 18])
-@given(
-    TEXTS, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30), st.integers(1, 4)), max_size=8), NAMES
-)
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30), st.integers(1, 4)), max_size=8), NAMES)
 def test_occurrences_are_the_union_of_links_and_places(
     tmp_path_factory: pytest.TempPathFactory,
     at_once: int,
@@ -89,9 +85,7 @@ def one_key(letters: str, size: int) -> list[str]:
     return ["".join(letters[one ^ turned] for one in ones) for turned in (0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("letters", "size"), [("ab", 1024), ("\u331f\U000372c0", 64), ("\ubf05\U00017826", 128)]
-)
+@pytest.mark.parametrize(("letters", "size"), [("ab", 1024), ("\u331f\U000372c0", 64), ("\ubf05\U00017826", 128)])
 def test_names_made_to_have_one_key_are_counted_each(tmp_path: Path, letters: str, size: int) -> None:
     one, two = made = one_key(letters, size)
     names = {*made, *one_key(letters, 2 * size), "ape", one + two}

@@ -195,9 +195,7 @@ def test_page_names(made: Made) -> None:
     expected = oracle.page_names(made.pages, made.titles, made.case.profile)
     assert same(found, expected)
     stage = made.stages[BuildMentionTable]
-    assert stage.manifest().drops.get("names:ambiguous_on_page", 0) == sum(
-        row["ambiguous"] for row in expected
-    )
+    assert stage.manifest().drops.get("names:ambiguous_on_page", 0) == sum(row["ambiguous"] for row in expected)
     names = PageNames(stage.folder, stage.manifest())
     for row in expected:
         assert titles_of(names, row["page"]) == {each["mention"]: each["title"] for each in row["names"]}
@@ -246,9 +244,7 @@ def test_contexts(made: Made) -> None:
     assert same(found, [{name: row[name] for name in ("title", "words")} for row in expected.rows])
     words = storage.open_arrow(f"{stage.folder}/words.arrow")
     assert words.schema == schemas.WORDS.schema
-    assert words.to_pylist() == [
-        {"word": word, "paragraphs": count} for word, count in sorted(expected.words.items())
-    ]
+    assert words.to_pylist() == [{"word": word, "paragraphs": count} for word, count in sorted(expected.words.items())]
     assert manifest.facts["paragraphs"] == expected.paragraphs
     assert manifest.drops == expected.drops
     drops = {"paragraphs:held_out", "links:held_out"} if made.case.dump == REAL else {"links:enough"}

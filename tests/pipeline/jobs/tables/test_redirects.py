@@ -63,9 +63,7 @@ def test_pages_without_an_id_stop_neither_stage(spark: Any, tmp_path: Path) -> N
     result = extract(block, folders[0], PageMarker(str(tmp_path / "marker")))
     assert (result.rows["pages"], result.drops["rejected:no_id"]) == (1, 8)
     rejected = storage.read_rows(f"{folders[0]}/rejected/block-00000.parquet")
-    assert [tuple(row.values())[:3] for row in rejected] == [
-        (0, f"Gull {place}", "no_id") for place in range(8)
-    ]
+    assert [tuple(row.values())[:3] for row in rejected] == [(0, f"Gull {place}", "no_id") for place in range(8)]
     manifest = storage.Manifest("ExtractPages", 1, {}, {}, **vars(result))
     storage.write_manifest(folders[0], manifest)
     job = SparkJob(spark, {"ExtractPages": folders[0]}, folders[1], "key", parts=1)
@@ -119,9 +117,7 @@ def test_titles_in_the_other_script_of_a_wiki(
     )
     linked = spark.createDataFrame([(title,) for title in [*written, *written, *pages]], "target string")
     rows = find_variants(linked, titles, conversion).collect()
-    assert {row["title"]: row["canonical"] for row in rows} == {
-        title: page for title, page in written.items() if page
-    }
+    assert {row["title"]: row["canonical"] for row in rows} == {title: page for title, page in written.items() if page}
     assert {(row["hops"], row["status"]) for row in rows} == {(0, "variant")}
 
 
@@ -150,11 +146,7 @@ ENGLISH = {
     "Monkeys": "#REDIRECT [[Monkey]]",
     "Loop": "#REDIRECT [[Loop]]",
 }
-CHINESE = {
-    "电脑": "[[電腦]]是[[机器]]，[[计算机|機]]。",
-    "计算机": "#重定向 [[电脑]]",
-    "机器": "[[電腦]]和[[機器]]。",
-}
+CHINESE = {"电脑": "[[電腦]]是[[机器]]，[[计算机|機]]。", "计算机": "#重定向 [[电脑]]", "机器": "[[電腦]]和[[機器]]。"}
 
 
 @pytest.mark.parametrize(

@@ -85,14 +85,8 @@ def test_directions_are_singular_vectors(shape: tuple[int, int]) -> None:
     """The largest ones; as many as the matrix has, where it has few. The tenth that matters least is left out here."""
     generator = np.random.default_rng(0)
     rank = min(*shape, 90)
-    matrix = (
-        generator.normal(size=(shape[0], rank))
-        * 0.9 ** np.arange(rank)
-        @ generator.normal(size=(rank, shape[1]))
-    )
-    blocks = [
-        csr_matrix(matrix[first : first + 64].astype(np.float32)) for first in range(0, len(matrix), 64)
-    ]
+    matrix = generator.normal(size=(shape[0], rank)) * 0.9 ** np.arange(rank) @ generator.normal(size=(rank, shape[1]))
+    blocks = [csr_matrix(matrix[first : first + 64].astype(np.float32)) for first in range(0, len(matrix), 64)]
     found, strengths = directions(lambda: iter(blocks), shape[1])
     expected = np.linalg.svd(matrix, compute_uv=False)[:SIZE] if rank else np.zeros(0)
     assert len(strengths) <= len(expected)

@@ -140,19 +140,14 @@ def test_without_a_model_contexts_alone_are_weighed() -> None:
 def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
     """Candidates that stand alone tell the discount, and how often they are right."""
     only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
-    outcomes = Outcomes.of(
-        [Row(title, only, [1.0], np.zeros(1), np.zeros(1), [False]) for title in ("A", None)]
-    )
+    outcomes = Outcomes.of([Row(title, only, [1.0], np.zeros(1), np.zeros(1), [False]) for title in ("A", None)])
     assert fit_weights(outcomes, has_model=True) == Certainty()
     certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
     assert certainty.temperature == 1.0
     assert fit["right_among_candidates"] == 1
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
-    st.integers(0, 9),
-)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1), st.integers(0, 9))
 def test_the_threshold_is_that_of_loops(rows: list[tuple[float, bool]], unreached: int) -> None:
     known = sum(right for _, right in rows) + unreached
 
@@ -220,9 +215,7 @@ def test_optional_mentions_tell_nothing(small: Linker) -> None:
     given = document.mentions or ()
     changed = [replace(each, qid="Q7", optional=number in (1, 4)) for number, each in enumerate(given)]
     some = [given[number] for number in (0, 2, 3)]
-    found, expected = (
-        calibrate(small, [replace(document, mentions=tuple(each))]) for each in (changed, some)
-    )
+    found, expected = (calibrate(small, [replace(document, mentions=tuple(each))]) for each in (changed, some))
     assert found == expected
     assert found[1]["mentions"] == 3
 
@@ -283,15 +276,11 @@ def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     assert certainty.prior_weight != 1
     assert certainty.temperature != 1
     calibrated = replace(linker, certainty=replace(certainty, min_probability=0.0))
-    records = [
-        Record("here", {"text": each.text, "mentions": to_json(each)["mentions"]}) for each in documents
-    ]
+    records = [Record("here", {"text": each.text, "mentions": to_json(each)["mentions"]}) for each in documents]
     answers = [each for answer in calibrated.answer(records) for each in answer["mentions"]]
     golds = [mention.title for each in documents for mention in each.mentions or ()]
     pairs = [
-        (each["probability"], each["title"] == gold)
-        for each, gold in zip(answers, golds, strict=True)
-        if each["title"]
+        (each["probability"], each["title"] == gold) for each, gold in zip(answers, golds, strict=True) if each["title"]
     ]
     error = reliability(*zip(*pairs, strict=True))["expected_calibration_error"]
     assert fit["expected_calibration_error"] == pytest.approx(error, abs=1e-5)
@@ -318,9 +307,7 @@ def test_calibrate_writes_what_link_reads(work: Path, tmp_path: Path, run: Linki
     assert values["made_for"]["mode"] == "local"
     link = ["link", gold, "--mentions", table, "--calibration", path]
     [[sure], *_], [[free], *_] = run(*link, *model, "--min-probability", 1), run(*link, *model)
-    assert (
-        {each["title"] for each in sure["mentions"]} == {None} != {each["title"] for each in free["mentions"]}
-    )
+    assert {each["title"] for each in sure["mentions"]} == {None} != {each["title"] for each in free["mentions"]}
     probabilities = [[each["probability"] for each in answer["mentions"]] for answer in (sure, free)]
     assert probabilities[0] == probabilities[1]
     for wrong, message in (

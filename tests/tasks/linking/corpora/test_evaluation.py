@@ -78,9 +78,7 @@ def opened(work: Path) -> Linker:
     return open_linker(LinkerSettings(**parts, model=str(work / "weights"), device="cpu"))
 
 
-def asked(
-    work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool
-) -> EvaluationSettings:
+def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool) -> EvaluationSettings:
     path = work / f"{gold}.jsonl" if gold else None
     return EvaluationSettings(work / f"{held_out}.jsonl", path, most, more.get("leaves_out_pages", False))
 
@@ -111,9 +109,7 @@ def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, run: Linkin
     assert result.drops == {}
 
 
-def test_pages_are_linked_as_if_the_dump_had_never_had_them(
-    work: Path, linker: Linker, tmp_path: Path
-) -> None:
+def test_pages_are_linked_as_if_the_dump_had_never_had_them(work: Path, linker: Linker, tmp_path: Path) -> None:
     """The links of a page's own count nowhere; ids that two sets have are told apart."""
     evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
@@ -126,14 +122,9 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     assert pages["methods"]["prior"] == by_hand
     assert 0 < by_hand["mentions"]["in_knowledge_base"] == by_hand["mentions"]["gold"]
     ids = [each["id"] for each in read(tmp_path / "documents.jsonl")]
-    assert ids == [
-        *ASKED,
-        *(f"{each} (gold.jsonl)" if each in ASKED else each for each in ("A", "note", "C")),
-    ]
+    assert ids == [*ASKED, *(f"{each} (gold.jsonl)" if each in ASKED else each for each in ("A", "note", "C"))]
     assert [each["id"] for each in read(tmp_path / "answers.jsonl")] == ids
-    assert all(
-        "candidates" in mention for each in read(tmp_path / "answers.jsonl") for mention in each["mentions"]
-    )
+    assert all("candidates" in mention for each in read(tmp_path / "answers.jsonl") for mention in each["mentions"])
     assert gold["documents"] == len(GOLD)
     write(tmp_path / "alone.jsonl", [each for each in read(work / "held_out.jsonl") if each["id"] == "B"])
     settings = EvaluationSettings(tmp_path / "alone.jsonl", None, 9, leaves_out_pages=False)
@@ -174,8 +165,7 @@ def test_with_its_calibration_link_answers_as_the_stage(
         path.write_text(json.dumps({**content, **values, "min_probability": 0.9}))
     evaluation.build(str(tmp_path / "after"), linker, settings)
     before, after = (
-        json.loads((tmp_path / name / "scores.json").read_text())["sets"][1]["methods"]
-        for name in ("before", "after")
+        json.loads((tmp_path / name / "scores.json").read_text())["sets"][1]["methods"] for name in ("before", "after")
     )
     table, answers = ["--mentions", work / "mentions"], tmp_path / "answers.jsonl"
     for method, flags in ways(work).items():
@@ -233,9 +223,7 @@ def test_answers_that_are_there_are_taken_over(
     chosen: list[int] = []
     answer, calibrate = evaluation.answer, evaluation.calibrate
     monkeypatch.setattr(evaluation, "answer", lambda *given: answered.append(1) or answer(*given))
-    monkeypatch.setattr(
-        evaluation, "calibrate", lambda *given, **more: chosen.append(1) or calibrate(*given, **more)
-    )
+    monkeypatch.setattr(evaluation, "calibrate", lambda *given, **more: chosen.append(1) or calibrate(*given, **more))
     parts = [1, 2]  # of a set, by each method
     methods = len(evaluation.METHODS)
     for number in (-3, 0, 3, 4, 11):  # below 0: calibrations

@@ -26,9 +26,7 @@ def linked(
     """The links of each paragraph that the stage's work finds in a file, and what it counts."""
     settings = LinkerSettings(str(mentions), finds_all=True, device="cpu", min_probability=0.0)
     threads = torch.get_num_threads()
-    work = DocumentLinker(
-        {"documents": str(documents.parent), "settings": asdict(replace(settings, **changes))}
-    )
+    work = DocumentLinker({"documents": str(documents.parent), "settings": asdict(replace(settings, **changes))})
     marker = PageMarker(str(folder / "page"))
     result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), marker)
     marker.close()
@@ -56,12 +54,7 @@ def test_as_the_command(
     answers, *_ = run("link", documents, "--mentions", table, f"--{by}", model, "--device", "cpu", *flags)
     found = [
         [
-            (
-                each["start"],
-                each["end"],
-                each["title"],
-                each["probability"] and each["probability"] * each[share],
-            )
+            (each["start"], each["end"], each["title"], each["probability"] and each["probability"] * each[share])
             for each in answer["mentions"]
             for share in ("label_probability" if by == "ner" else "link_probability",)
         ]
@@ -72,9 +65,7 @@ def test_as_the_command(
     for least in (0.0, (min(sure) + max(sure)) / 2):
         given = {by: str(model), "min_probability": least, **settings}
         rows, result = linked(documents, table, tmp_path, **given)
-        assert rows == [
-            [tuple(each[:3]) for each in answer if each[2] and each[3] >= least] for answer in found
-        ]
+        assert rows == [[tuple(each[:3]) for each in answer if each[2] and each[3] >= least] for answer in found]
         assert sum(map(len, rows)) == result.rows["links"] > 0
         drops = Counter({"links:below_min_probability": sum(each < least for each in sure)})
         drops["links:no_page"] = sum(map(len, found)) - len(sure)

@@ -52,9 +52,7 @@ class Wiki:
             write_paragraphs(paths[-1], rows)
         return paths
 
-    def build(
-        self, name: str, paths: Sequence[str] = (), share: float = SHARE, most: int = 1000
-    ) -> storage.Result:
+    def build(self, name: str, paths: Sequence[str] = (), share: float = SHARE, most: int = 1000) -> storage.Result:
         targets = Targets(str(self.folder / "mentions"), "en")
         options: dict[str, Any] = {"share": share, "most": most, "pages": len(self.pages.pages)}
         return corpus.build(paths or self.paths, str(self.folder / name), targets, **options)
@@ -65,9 +63,7 @@ class Wiki:
 
 
 def write_paragraphs(path: str, rows: Sequence[tuple[object, ...]]) -> None:
-    table = pa.Table.from_pylist(
-        [dict(zip(COLUMNS, row, strict=True)) for row in rows], schemas.PARAGRAPHS.schema
-    )
+    table = pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schemas.PARAGRAPHS.schema)
     pq.write_table(table, path)
 
 
@@ -96,8 +92,7 @@ def test_documents_are_the_pages_paragraphs_with_their_links(wiki: Wiki) -> None
     held_out = [(page, text, links) for page, text, links in wanted if is_held_out(page, SHARE)]
     found = wiki.documents("all")
     assert [
-        (each.id, each.text, [(each.text[m.start : m.end], m.title) for m in each.mentions or ()])
-        for each in found
+        (each.id, each.text, [(each.text[m.start : m.end], m.title) for m in each.mentions or ()]) for each in found
     ] == [(wiki.titles[page], text, links) for page, text, links in held_out]
     lines = (wiki.folder / "all" / corpus.FILE).read_text().splitlines()
     assert [json.loads(line)["page_id"] for line in lines] == [page for page, *_ in held_out]

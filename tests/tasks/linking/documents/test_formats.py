@@ -118,9 +118,7 @@ def test_blanks_of_wned_are_alike_and_a_wrong_mention_may_be_left_out(tmp_path: 
     (tmp_path / "RawText").mkdir()
     (tmp_path / "RawText/a.txt").write_bytes(b"He rode\r\nfrom New\r\nYork to Troy.")
     fields = "<mention>{}</mention><wikiName>X</wikiName><offset>{}</offset><length>9</length>"
-    told = [
-        fields.format(*each) for each in (("New\r\nYork", 14), ("New York", 14), ("Rome", 14), ("Troy", 900))
-    ]
+    told = [fields.format(*each) for each in (("New\r\nYork", 14), ("New York", 14), ("Rome", 14), ("Troy", 900))]
     content = "".join(f"<annotation>{each}</annotation>" for each in told)
     path = tmp_path / "a.xml"
     path.write_text(f'<x><document docName="a.txt">{content}</document></x>', newline="")

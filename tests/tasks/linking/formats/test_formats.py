@@ -26,13 +26,7 @@ TEXT = "<b>Ada</b> met\nAlan Turing's 😀 [[friend]] in São Paulo. {{x}} & ''B
 
 def mention(start: int, end: int, title: str | None, text: str = TEXT, **more: Any) -> dict[str, Any]:
     answer = {"mention": text[start:end], "start": start, "end": end, "title": title, "page_id": None}
-    return {
-        **answer,
-        "probability": None if title is None else 0.5,
-        "confidence": 0.25,
-        "step": "exact",
-        **more,
-    }
+    return {**answer, "probability": None if title is None else 0.5, "confidence": 0.25, "step": "exact", **more}
 
 
 def linked(text: str, *found: tuple[str, str | None], **more: Any) -> dict[str, Any]:
@@ -130,9 +124,7 @@ def test_a_page_has_texts_with_links_and_tooltips() -> None:
     hostile = {**linked("Ann", ("Ann", HOSTILE), candidates=candidates), "id": HOSTILE}
     form = find_format("html", FACTS)
     content = form.begin + form.answer({"line": 1}, DOCUMENT) + form.answer({"line": 2}, hostile)
-    content += (
-        form.answer({"line": 3}, {"text": "x", "mentions": []}) + form.error({"line": 4}, HOSTILE) + form.end
-    )
+    content += form.answer({"line": 3}, {"text": "x", "mentions": []}) + form.error({"line": 4}, HOSTILE) + form.end
     found = Links(content)
     assert set(found.tags) == TAGS | {"a"}
     assert found.texts[1:] == [TEXT, "Ann", "x", HOSTILE]
@@ -183,13 +175,10 @@ def test_colons_make_no_files_and_letters_beside_stay_beside() -> None:
     assert (text, links) == ("In xChinas", [("China", "China")])
 
 
-PARTS = (
-    "[ ] { } | < > & ' = * # : ; ! ~ _ - a B é 😀 [[x|y]] {{t}} <!-- <nowiki> __TOC__ ---- &amp; &#91; <ref>"
-)
+PARTS = "[ ] { } | < > & ' = * # : ; ! ~ _ - a B é 😀 [[x|y]] {{t}} <!-- <nowiki> __TOC__ ---- &amp; &#91; <ref>"
 PARTS += " {| |} -{a}- </nowiki> http://a.b/c mailto:a@b.c"
 MARKUP = st.lists(
-    st.sampled_from([*PARTS.split(), " ", "\n", "\n\n", "http://a.b ", "[http://x y]", "ISBN 1234567890"]),
-    max_size=8,
+    st.sampled_from([*PARTS.split(), " ", "\n", "\n\n", "http://a.b ", "[http://x y]", "ISBN 1234567890"]), max_size=8
 )
 
 

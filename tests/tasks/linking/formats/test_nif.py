@@ -30,14 +30,7 @@ GERBIL = """@prefix nif: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/
 def linked(text: str, spans: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
     """Mentions with a page each, as an answer has them."""
     return [
-        {
-            "start": start,
-            "end": end,
-            "mention": text[start:end],
-            "title": "A b",
-            "qid": "Q5",
-            "confidence": 0.5,
-        }
+        {"start": start, "end": end, "mention": text[start:end], "title": "A b", "qid": "Q5", "confidence": 0.5}
         for start, end in spans
     ]
 
@@ -117,9 +110,7 @@ def test_wrong_places_are_named(values: tuple[object, ...], said: str) -> None:
         (b"[" * 50_000, "application/ld+json", "nested too deeply"),
     ],
 )  # fmt: skip
-def test_hostile_graphs_are_refused(
-    data: bytes, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hostile_graphs_are_refused(data: bytes, kind: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is fetched, and what would grow large ends early."""
     monkeypatch.setattr("urllib.request.urlopen", lambda *_: pytest.fail("fetched"))
     with pytest.raises(ValueError, match=said):

@@ -90,9 +90,7 @@ def rows_of_titles(theirs: Any, words: WordTokenizer) -> dict[str, tuple[np.ndar
 class ByForce:
     """The algorithm in loops: an input of transformers for each window, in which the whole vocabulary is scored."""
 
-    def __init__(
-        self, theirs: Any, model: EntityModel, example: LinkingExample, certainty: Certainty
-    ) -> None:
+    def __init__(self, theirs: Any, model: EntityModel, example: LinkingExample, certainty: Certainty) -> None:
         self.theirs, self.certainty, self.example = theirs, certainty, example
         self.of_title = rows_of_titles(theirs, model.tokenizer)
         ids, places = model.tokenizer.encode_with_offsets(example.text)
@@ -101,9 +99,7 @@ class ByForce:
         self.candidates = [each.items for each in example.candidates]
         self.tokens: list[Place | None] = []
         for mention in example.mentions:
-            covered = [
-                n for n, (start, end) in enumerate(places) if start < mention.end and mention.start < end
-            ]
+            covered = [n for n, (start, end) in enumerate(places) if start < mention.end and mention.start < end]
             self.tokens.append((covered[0], covered[-1] + 1) if covered else None)
         room = model.room
         self.windows = [(0, min(room, len(ids)))]
@@ -133,9 +129,7 @@ class ByForce:
         """The entity logits at all mentions of a window: of the vocabulary, and behind it of OUTSIDE."""
         start, end = window
         inside = [
-            n
-            for n in self.numbers
-            if self.window_of[n] == window or (start <= self.at(n)[0] and self.at(n)[1] <= end)
+            n for n in self.numbers if self.window_of[n] == window or (start <= self.at(n)[0] and self.at(n)[1] <= end)
         ]
         positions = torch.full((1, len(inside), 30), -1)
         for row, n in enumerate(inside):
@@ -214,9 +208,7 @@ def agree(found: list[MaskedMention | None], expected: list[np.ndarray | None]) 
 
 
 SEVERAL = st.lists(st.sampled_from(["A", "B", "C", "E", "unknown", "none"]), max_size=4, unique=True)
-NAMES = st.tuples(
-    st.integers(0, 11), st.sampled_from([(0, 3), (8, 11), (13, 16), (21, 24), (8, 24), (3, 4), (0, 150)])
-)
+NAMES = st.tuples(st.integers(0, 11), st.sampled_from([(0, 3), (8, 11), (13, 16), (21, 24), (8, 24), (3, 4), (0, 150)]))
 
 
 @settings(max_examples=25)
@@ -243,9 +235,7 @@ def test_probabilities_are_those_of_loops_around_transformers(
     tokens: int,
 ) -> None:
     """Texts of 12 sentences have a dozen windows; a mention may hold others, a blank, or more than a window."""
-    mentions = [
-        Mention(WIDTH * n + start, min(WIDTH * n + end, len(TEXT))) for n, (start, end) in sorted(names)
-    ]
+    mentions = [Mention(WIDTH * n + start, min(WIDTH * n + end, len(TEXT))) for n, (start, end) in sorted(names)]
     example = LinkingExample(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
     if has_contexts:
         sizes = [np.arange(len(each.items)) for each in example.candidates]

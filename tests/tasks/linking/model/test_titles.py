@@ -37,9 +37,7 @@ def test_without_rows_or_with_equal_ones_the_shift_alone_is_left() -> None:
         assert found.tolist() == shift
 
 
-def test_what_one_thread_forgets_another_still_has(
-    models: Path, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_one_thread_forgets_another_still_has(models: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of rows is full, and begins anew in the midst of a call."""
     from pipeline.lookup.mentions import MentionTable
     from pipeline.sequences.tokenizer import WordTokenizer

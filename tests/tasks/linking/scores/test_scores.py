@@ -44,9 +44,7 @@ LINKS = st.lists(
 
 
 @given(st.lists(st.tuples(LINKS, LINKS), max_size=4))
-@example(
-    [([((0, 3), "A"), ((8, 9), None)], [((0, 3), "A"), ((4, 7), "C")]), ([((0, 2), None)], []), ([], [])]
-)
+@example([([((0, 3), "A"), ((8, 9), None)], [((0, 3), "A"), ((4, 7), "C")]), ([((0, 2), None)], []), ([], [])])
 @example([])
 @pytest.mark.filterwarnings("ignore:Strict P/R")
 def test_links_are_scored_as_neleval_does(neleval: Any, documents: list[tuple[Any, Any]]) -> None:
@@ -276,9 +274,7 @@ def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFin
         score_files(gold, gold, finder, leaves_out_pages=True)
 
 
-def test_what_is_outside_of_the_annotated_part_does_not_count(
-    tmp_path: Path, finder: CandidateFinder
-) -> None:
+def test_what_is_outside_of_the_annotated_part_does_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
     one, both = [((0, 3), "A")], [((0, 3), "A"), ((8, 11), "B")]
     for gold, found, whole in ((both, both, (2, 2)), (one, both, (1, 2)), (both, one, (2, 1))):
         answers = write(tmp_path / "found", [found])
@@ -369,7 +365,5 @@ def test_elevants_answers_are_read_beside_its_gold(tmp_path: Path) -> None:
     assert scores["disambiguation"]["overall"]["accuracy"] == 0.25
     assert scores["linking"]["micro"].items() >= {"correct": 1, "gold": 4, "predicted": 2}.items()
     lines = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
-    (tmp_path / "none.jsonl").write_text(
-        "".join(f"{json.dumps(line | {'entity_mentions': []})}\n" for line in lines)
-    )
+    (tmp_path / "none.jsonl").write_text("".join(f"{json.dumps(line | {'entity_mentions': []})}\n" for line in lines))
     assert score_files(tmp_path / "gold.jsonl", tmp_path / "none.jsonl")["linking"]["micro"]["f1"] == 0

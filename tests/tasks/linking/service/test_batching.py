@@ -100,9 +100,7 @@ def test_the_shortest_are_computed_first_and_a_long_one_alone() -> None:
 def test_a_mistake_is_its_own_requests_alone() -> None:
     """Whether it is in the request or in what the linker makes of it."""
     linker = Linker()
-    first, second, bad, none, last = ask(
-        linker, 9 * SIZE, *map(request, ("a", "b", "bad")), b"[", request("c")
-    )
+    first, second, bad, none, last = ask(linker, 9 * SIZE, *map(request, ("a", "b", "bad")), b"[", request("c"))
     assert [mentions(each) for each in (first, second, last)] == [["a"], ["b"], ["c"]]
     assert isinstance(bad, KeyError)
     assert isinstance(none, json.JSONDecodeError)
@@ -115,9 +113,7 @@ def test_candidates_are_shown_to_who_asked_for_them() -> None:
     shown, bare = answers_of(read, linker, asked)
     assert isinstance(shown, bytes)
     assert isinstance(bare, bytes)
-    assert json.loads(shown) == {
-        "documents": [{"text": "a", "mentions": [{"mention": "a", "candidates": []}]}]
-    }
+    assert json.loads(shown) == {"documents": [{"text": "a", "mentions": [{"mention": "a", "candidates": []}]}]}
     assert json.loads(bare) == {"documents": [{"text": "b", "mentions": [{"mention": "b"}]}]}
     assert linker.asked == [["a", "b"]]
 

@@ -75,9 +75,7 @@ def chunked(body: bytes, size: int) -> bytes:
         (([post(b"", f"X: {'a' * 200_000}")],), ["400", "closed", "reset"]),
     ],
 )
-def test_each_client_gets_what_it_deserves(
-    port: int, request_: tuple[Any, ...], statuses: Sequence[str]
-) -> None:
+def test_each_client_gets_what_it_deserves(port: int, request_: tuple[Any, ...], statuses: Sequence[str]) -> None:
     """Slow and silent ones are left; who sends too much is told so, although it goes on sending."""
     [status] = ask(port, request_)
     assert status in statuses

@@ -123,18 +123,12 @@ def test_pages_of_other_sites_cannot_ask(client: TestClient) -> None:
 
 
 def test_what_is_not_there_is_json(client: TestClient) -> None:
-    for answer, status in (
-        (client.get("/nowhere"), 404),
-        (client.get("/link"), 405),
-        (client.get("/docs"), 404),
-    ):
+    for answer, status in ((client.get("/nowhere"), 404), (client.get("/link"), 405), (client.get("/docs"), 404)):
         assert answer.status_code == status
         assert list(answer.json()) == ["error"]
 
 
-def test_what_no_one_foresaw_shows_nothing_of_the_program(
-    linker: Linker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_one_foresaw_shows_nothing_of_the_program(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("secret\npath")
 
@@ -172,9 +166,7 @@ def test_global_answers_are_of_few_mentions(linker: Linker, monkeypatch: pytest.
             assert answer.status_code == status
 
 
-@pytest.mark.parametrize(
-    ("parts", "largest"), [({}, 5), ({"recognize": lambda texts: [[] for _ in texts]}, 1)]
-)
+@pytest.mark.parametrize(("parts", "largest"), [({}, 5), ({"recognize": lambda texts: [[] for _ in texts]}, 1)])
 def test_names_are_recognised_a_request_at_a_time(
     linker: Linker, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any], largest: int
 ) -> None:
@@ -238,9 +230,7 @@ def test_texts_for_a_model_of_names_are_bounded(linker: Linker) -> None:
         (asyncio.CancelledError(), 503, "the service ends; ask again later"),
     ],
 )
-def test_a_slow_client_is_not_waited_for(
-    linker: Linker, raised: BaseException | None, status: int, said: str
-) -> None:
+def test_a_slow_client_is_not_waited_for(linker: Linker, raised: BaseException | None, status: int, said: str) -> None:
     """Its place is free again, so that a second one is told the same."""
     app = make_app(linker, Limits(requests=1, reading=0.05))
     scope = {
@@ -326,9 +316,7 @@ def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     # A suite that a script runs in the background ignores SIGINT, and so would its children.
     listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=listens
-    ) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=listens) as process:
         try:
             assert process.stderr
             said = process.stderr.readline().split()
@@ -356,18 +344,12 @@ def test_a_port_that_is_taken_is_named(run: Linking, table: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         *_, status = run("serve", "--mentions", table, "--port", port)
-    assert (
-        status == f"error: --host 127.0.0.1 --port {port}: Address already in use; give others, or --port 0"
-    )
+    assert status == f"error: --host 127.0.0.1 --port {port}: Address already in use; give others, or --port 0"
     assert re.fullmatch("error: .*--port 99999.*", str(run("serve", "--mentions", table, "--port", 99999)[2]))
 
 
-def test_packages_that_are_missing_are_named(
-    run: Linking, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_are_missing_are_named(run: Linking, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find, missing = service.importlib.util.find_spec, ("fastapi", "uvicorn")
-    monkeypatch.setattr(
-        service.importlib.util, "find_spec", lambda name: None if name in missing else find(name)
-    )
+    monkeypatch.setattr(service.importlib.util, "find_spec", lambda name: None if name in missing else find(name))
     *_, status = run("serve", "--mentions", table)
     assert status == "error: serve needs packages that are not installed; pip install fastapi uvicorn"

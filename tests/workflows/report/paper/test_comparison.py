@@ -12,14 +12,7 @@ import pytest
 from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure
 from tests.support.compared import HOSTILE, cell
 from tests.support.properties import given, st
-from workflows.report.paper.caveats import (
-    EXAMPLE_DATA,
-    NO_ENTITIES,
-    OTHER_DATA,
-    OTHER_SETTINGS,
-    OTHER_SIZE,
-    TINY_SIZE,
-)
+from workflows.report.paper.caveats import EXAMPLE_DATA, NO_ENTITIES, OTHER_DATA, OTHER_SETTINGS, OTHER_SIZE, TINY_SIZE
 from workflows.report.paper.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
 from workflows.report.rendering import environment, markdown_cell
 
@@ -107,8 +100,7 @@ def test_every_measure_of_the_paper_has_a_place_for_ours() -> None:
             task,
             variant,
             scores={
-                split: {name: number[task, variant, split, name] for *_, name in grid[:4]}
-                for split in ("dev", "test")
+                split: {name: number[task, variant, split, name] for *_, name in grid[:4]} for split in ("dev", "test")
             },
         )
         for task in DATASETS
@@ -121,9 +113,7 @@ def test_every_measure_of_the_paper_has_a_place_for_ours() -> None:
                 key = (measure.task, VARIANT_OF_ROW[row.name], measure.split, measure.metric)
                 assert figure.mean == pytest.approx(100 * number[key])
                 seen += 1
-    assert seen == sum(
-        len(table.measures) for table in RESULTS for row in table.rows if row.name in VARIANT_OF_ROW
-    )
+    assert seen == sum(len(table.measures) for table in RESULTS for row in table.rows if row.name in VARIANT_OF_ROW)
 
 
 def test_a_difference_is_to_the_row_of_the_same_name() -> None:
@@ -376,9 +366,7 @@ def test_the_page() -> None:
     assert classes[at] == [{"ours"}, set(), {"number", "problem"}]
     assert rows[at + 1] == ["difference to the paper", "−0.3"]
     assert rows[at + 2] == ["best of the seeds", "95.0"]
-    assert (
-        "other hyper-parameters: preset tiny: Learning rate 0.001, not 1e-05, Batch size 4, not 32," in page
-    )
+    assert "other hyper-parameters: preset tiny: Learning rate 0.001, not 1e-05, Batch size 4, not 32," in page
     marked = "LUKE (ours)example data, tiny model, other hyper-parameters"
     (demo,) = (n for n, row in enumerate(rows) if row[0].strip() == marked and len(row) == 5)
     assert classes[demo] == [{"ours", "demo"}, set(), *[{"number"}] * 4]

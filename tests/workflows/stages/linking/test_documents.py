@@ -72,9 +72,7 @@ class Here:
         self.maker, self.folder = maker, folder
         storage.make_folder(str(folder / storage.BLOCKS))
 
-    def __call__(
-        self, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
-    ) -> dict[int, storage.Result]:
+    def __call__(self, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]) -> dict[int, storage.Result]:
         work, found = self.maker(arguments), {}
         for block in random.sample(list(blocks), len(blocks)):
             marker = PageMarker(str(self.folder / "page"))
@@ -84,13 +82,7 @@ class Here:
 
 
 def link(
-    documents: Path,
-    mentions: Path,
-    folder: Path,
-    *,
-    size: int = 1 << 20,
-    rejected: float = 0.001,
-    **changes: Any,
+    documents: Path, mentions: Path, folder: Path, *, size: int = 1 << 20, rejected: float = 0.001, **changes: Any
 ) -> storage.Result:
     settings = replace(SETTINGS, mentions=str(mentions), **changes)
     run = Here(DocumentLinker, folder)
@@ -133,9 +125,7 @@ def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None
     assert found == [row for each in documents for row in expected(mentions, each)]
     links = sum(len(row["links"]) for row in found)
     assert links == result.rows["links"] > 100
-    assert [row["title"] for row in rows(tmp_path / "all", result, "pages")] == [
-        each["id"] for each in documents
-    ]
+    assert [row["title"] for row in rows(tmp_path / "all", result, "pages")] == [each["id"] for each in documents]
 
     sure = link(folder, mentions, tmp_path / "sure", min_probability=0.9)  # guesses may have 0.05
     kept = rows(tmp_path / "sure", sure, "paragraphs")
@@ -172,9 +162,7 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
 
     with pytest.raises(ValueError, match=r"calibration\.json: made for contexts \w+, used with none"):
         link(folder, mentions, tmp_path / "other", calibration=str(calibration))
-    with pytest.raises(
-        ValueError, match=r"^linking\.linker .*: made by BuildMentionTable; wanted the folder of"
-    ):
+    with pytest.raises(ValueError, match=r"^linking\.linker .*: made by BuildMentionTable; wanted the folder of"):
         stage_of(tmp_path, folder, linker=str(mentions)).check()
 
 
@@ -208,9 +196,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("line", "reason", "message"), BROKEN)
-def test_a_broken_line_is_named_and_counted(
-    wiki: Any, tmp_path: Path, line: bytes, reason: str, message: str
-) -> None:
+def test_a_broken_line_is_named_and_counted(wiki: Any, tmp_path: Path, line: bytes, reason: str, message: str) -> None:
     good = [json.dumps({"id": number, "text": f"Line {number}."}).encode() for number in range(9)]
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, *good[1:]]))
@@ -239,9 +225,7 @@ GOOD = {"id": 1, "text": "x"}
         ("Ein Satz, kein JSON.", 'found "Ein Satz'),
     ],
 )
-def test_a_file_without_a_document_ends_the_work_before_it_begins(
-    tmp_path: Path, line: object, said: str
-) -> None:
+def test_a_file_without_a_document_ends_the_work_before_it_begins(tmp_path: Path, line: object, said: str) -> None:
     def run(*_: object) -> dict[int, storage.Result]:
         raise AssertionError("the work begins")
 
@@ -271,9 +255,7 @@ def test_a_table_without_a_document_ends_the_work_before_it_begins(wiki: Any, tm
 
 
 @pytest.mark.parametrize("size", [16, 100, 1 << 20])
-def test_a_line_that_never_ends_is_held_in_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_a_line_that_never_ends_is_held_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(documents_module, "_LONGEST", 60)
     monkeypatch.setattr(documents_module, "_PIECE", 7)
     path = tmp_path / "a.jsonl"
@@ -289,9 +271,7 @@ def test_a_line_that_never_ends_is_held_in_part(
     path.write_text("\n".join([long, *lines]))
     check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
     path.write_text(json.dumps([GOOD] * 30))
-    with pytest.raises(
-        ValueError, match=r"the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"
-    ):
+    with pytest.raises(ValueError, match=r"the first 1 lines .* a\.jsonl:1: a line of 60 .* no array of them"):
         check_beginnings(plan_blocks([str(path)], size), str(tmp_path))
 
 
@@ -356,14 +336,11 @@ def test_what_finds_mentions_makes_another_corpus(wiki: Any, tmp_path: Path) -> 
     lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=9)),
     size=st.integers(1, 60),
 )
-def test_blocks_have_each_line_once(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int
-) -> None:
+def test_blocks_have_each_line_once(tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int) -> None:
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     wanted = [(str(number), text) for number, text in enumerate(lines)]
     path.write_text(
-        "\n".join(json.dumps({"id": each, "text": text}, ensure_ascii=False) for each, text in wanted),
-        "utf-8",
+        "\n".join(json.dumps({"id": each, "text": text}, ensure_ascii=False) for each, text in wanted), "utf-8"
     )
     found = [each for block in plan_blocks([str(path)], size) for each in read_block(block, "a")]
     assert [(each.id, each.text) for each in found] == wanted
@@ -375,9 +352,7 @@ def test_cut_paragraphs_keep_their_links(data: st.DataObject) -> None:
     text = data.draw(st.text("ab \n\t\u2028"))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
     spans = [
-        pair
-        for pair in zip(cuts[::2], cuts[1::2], strict=False)
-        if text[slice(*pair)].strip() == text[slice(*pair)]
+        pair for pair in zip(cuts[::2], cuts[1::2], strict=False) if text[slice(*pair)].strip() == text[slice(*pair)]
     ]
     drops = Counter[str]()
     found = cut_paragraphs(text, [(start, end, text[start:end]) for start, end in spans], drops)
@@ -428,9 +403,7 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
         entry = storage.describe(stage.folder, "paragraphs/block-00000.parquet")
         manifest = storage.Manifest(type(stage).__name__, 1, {}, {}, (entry,), {"pages": pages})
         storage.write_manifest(stage.folder, manifest)
-    own, dump = (
-        f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages))
-    )
+    own, dump = (f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages)))
     beside = sequences(annotated=linked.folder)
     instead = sequences(annotated=linked.folder, annotated_place="instead")
     assert plain.texts() == ([dump], 4, "corpus.dump demo")

@@ -27,9 +27,7 @@ def test_the_report_shows_what_was_scored(work: Path, tmp_path: Path) -> None:
     evaluation.build(str(tmp_path / "linking"), opened(work), questions)
     folders = {"EvaluateLinking": tmp_path / "linking", "BuildMentionTable": work / "mentions"}
     stages: Any = {
-        name: SimpleNamespace(
-            folder=str(folder), read_json=lambda name, at=folder: json.loads((at / name).read_text())
-        )
+        name: SimpleNamespace(folder=str(folder), read_json=lambda name, at=folder: json.loads((at / name).read_text()))
         for name, folder in folders.items()
     }
     figures, texts = linking_figures(stages), linked_texts(stages)
