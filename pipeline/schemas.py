@@ -75,6 +75,7 @@ ANNOTATIONS = PARAGRAPHS.schema.field("links").type
 [TITLES] = _tables("ResolveRedirects", "titles")
 [LINKS] = _tables("ResolveLinks", "links")
 [ENTITIES] = _tables("BuildEntityVocab", "entity_vocab.parquet")
+[ENTITY_CHANGES] = _tables("DiffDumps", "entity_changes.parquet")
 MENTIONS, PAGE_NAMES = _tables("BuildMentionTable", "mentions", "page_names")
 TARGETS, CANDIDATES = _tables("BuildMentionTable", "targets", "candidates.arrow")
 CONTEXTS, CONTEXT_ROWS, WORDS = _tables("BuildContexts", "contexts", "contexts.arrow", "words.arrow")

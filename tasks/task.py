@@ -205,6 +205,8 @@ class Task(Protocol[Dataset, Feature]):
     """True where the profile `paper` keeps the best epoch on dev, as `fixed` always does, and not the last."""
     BEGINS_WITHOUT_ENTITIES: bool = False
     """True where words begin as if there were no entities with all weights, not only with those that know none."""
+    READS_IN_WINDOWS: bool = False
+    """True where a long text is read in windows, which then are no longer than the sequences of pretraining."""
     WORD_MARKERS: Mapping[str, str] = MappingProxyType({})
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     ENTITY_ROWS: tuple[int, ...] | None = (0, 2)

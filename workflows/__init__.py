@@ -17,10 +17,17 @@ from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
-from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta, UpdateEntities
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
-from workflows.stages.tables import BuildContexts, BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
+from workflows.stages.tables import (
+    BuildContexts,
+    BuildEntityVocab,
+    BuildMentionTable,
+    DiffDumps,
+    ResolveLinks,
+    ResolveRedirects,
+)
 
 if commandline.is_luigi_command():
     commandline.prepare(commandline.luigis_arguments())

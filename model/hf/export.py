@@ -23,7 +23,7 @@ WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
 WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.values())
 SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
-QIDS = "entity_qids.json"
+BESIDE = ("entity_qids.json", "entity_vocab.parquet")  # the vocabulary: what transformers' format has no room for
 WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
 ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
@@ -41,8 +41,8 @@ def export(
 
     The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
     the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
-    token that does not. With `lite`, the special entities are all that is kept of the entity table. QIDs by title, that
-    may lie beside the entity vocabulary as `entity_qids.json`, are copied without it. With the words of BERT the
+    token that does not. With `lite`, the special entities are all that is kept of the entity table. The files of
+    BESIDE that lie beside the entity vocabulary are copied. With the words of BERT the
     tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the
     `figures` of the corpus, and of its training, as the source has them (`model/hf/card.py`). Raises ValueError for
     what cannot be exchanged or does not fit together.
@@ -59,14 +59,14 @@ def export(
     word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
     words |= {marker: len(words) + number for number, marker in enumerate(markers)}
     kept = entity_rows(entities, lite=lite)
-    qids = entity_vocab.with_name(QIDS)
     tensors = exported_tensors(to_transformers(weights), config, word_rows, [*kept.values()]) | pooler(config)
     entities = {title: row for row, title in enumerate(kept)}
     exported = exported_config(config, tensors, words=len(words), entities=len(entities))
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(output, words, entities, tokenizer, config.max_words)
-    if qids.is_file() and not lite:
-        write_aside(output / QIDS, partial(shutil.copyfile, qids))
+    for name in () if lite else BESIDE:
+        if (beside := entity_vocab.with_name(name)).is_file():
+            write_aside(output / name, partial(shutil.copyfile, beside))
     if (source / PRETRAINING).is_file():
         write_aside(output / PRETRAINING, partial(shutil.copyfile, source / PRETRAINING))
     write_json(output / CONFIG, transformers_config(exported, words))

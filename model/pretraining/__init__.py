@@ -8,6 +8,7 @@ throughput          speed against the machine's peak
 evaluation          held-out figures
 ranking             losses and ranks of masked words and entities; metrics from them
 start               initial weights: from scratch or a base model
+update              new entities for a finished model
 """
 
 # Rises where the same arguments give other bytes: a finished run and a checkpoint are recognised by it.

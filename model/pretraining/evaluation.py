@@ -40,13 +40,15 @@ def evaluate(
     batch_size: int = 8,
     ranks: Ranks = ALONE,
     masks_words: bool = True,
+    first_new: int = 0,
 ) -> Figures:
     """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
 
     Entities are masked in whole text. Words are masked whole, beside masked entities; without `masks_words` none is.
     Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
-    (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and the share
-    that each baseline gets right. A group of no labels has its count alone. More `rounds` mask every sequence as
+    (known_entity_*), and by how often training annotates them (known_entity_seen_*); with `first_new` those from that
+    id on and the earlier ones also apart (known_entity_new_*, known_entity_earlier_*). Each group has its count, and
+    the share that each baseline gets right; one of no labels its count alone. More `rounds` mask every sequence as
     often, each time other words and entities: where there are few of them. The module, its mode and every random
     generator are left as they were; call it under the autocast of training. Of several processes each takes every so
     many-th batch, and all have the figures. A model without entities is judged on its words. ValueError where model and
@@ -84,7 +86,7 @@ def evaluate(
         known if held_out.commonest else None,
         titled if held_out.titled else None,
     )
-    return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts)
+    return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts, first_new)
 
 
 def entity_columns(

@@ -87,11 +87,15 @@ def word_figures(scores: Scores) -> Figures:
     }
 
 
-def entity_figures(scores: Scores, baselines: Baselines, training_counts: Integers) -> Figures:
+def entity_figures(scores: Scores, baselines: Baselines, training_counts: Integers, first_new: int = 0) -> Figures:
     """Figures of masked entities by group, see `evaluate`."""
     is_known = scores.labels >= SPECIAL_ENTITIES
     figures = group_figures("masked_entity", scores, baselines, np.ones_like(is_known), known=False)
     figures |= group_figures("known_entity", scores, baselines, is_known, known=True)
+    if first_new:
+        is_new = scores.labels >= first_new
+        figures |= group_figures("known_entity_new", scores, baselines, is_new, known=True)
+        figures |= group_figures("known_entity_earlier", scores, baselines, is_known & ~is_new, known=True)
     seen = training_counts[scores.labels]
     for least, most in BANDS:
         is_inside = is_known & (seen >= least) & (seen <= (math.inf if most is None else most))

@@ -13,5 +13,5 @@ finetune     one run, from a data set to metrics
 """
 
 # Rises where the same arguments give other bytes: a finished run and a checkpoint are recognised by it.
-VERSION = 19
+VERSION = 20
 TOKENIZER = "tokenizer"  # in the folder of a fine-tuned model: its tokenizer's files

@@ -201,6 +201,7 @@ class QuestionTask(Task[Any, Any], Protocol):
     """A task whose answers are texts of a passage."""
 
     PREDICTIONS_SUFFIX: str = ".json"
+    READS_IN_WINDOWS: bool = True
 
     def candidates(self, outputs: Outputs[Any, Any]) -> Iterator[Candidates]:
         """The candidates of each question."""

@@ -17,6 +17,7 @@ from workflows.base.stage import Stage
 
 TOP_ENTITIES = 25
 CURVE_POINTS = 2000
+CHANGES_SHOWN = 10
 COSTLIEST_TEMPLATES = 25
 
 _TAG = re.compile("<[a-z0-9]+>")
@@ -40,6 +41,7 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
         "links_by_status": vocab.manifest().facts["links_by_status"],
         "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
         "entities": entity_figures(ranked_entities(vocab.folder)),
+        "changes": largest_changes(stages["DiffDumps"].folder) if "DiffDumps" in stages else {},
         "names": mentions.manifest().rows["names"],
         "sequences": sequence_rows(sequences.folder) if sequences else [],
     }
@@ -90,6 +92,17 @@ def ranked_entities(folder: str) -> list[Ranked]:
     rows = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
     entities = [(count, number, title) for number, title, count in rows if number >= len(SPECIAL_ENTITIES)]
     return sorted(entities, key=lambda entity: (-entity[0], entity[2]))
+
+
+def largest_changes(folder: str) -> dict[str, dict[str, Any]]:
+    """By kind, what became of an earlier model's entities: the `count`, and the `top` ones by links of both dumps."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in storage.read_rows(storage.join(folder, "entity_changes.parquet")):
+        kinds.setdefault(row["change"], []).append(row)
+    ranked = {
+        kind: sorted(rows, key=lambda row: -row["old_link_count"] - row["link_count"]) for kind, rows in kinds.items()
+    }
+    return {kind: {"count": len(rows), "top": rows[:CHANGES_SHOWN]} for kind, rows in sorted(ranked.items())}
 
 
 def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:

@@ -93,6 +93,13 @@ class Corpus:
         "a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of transformers, "
         ".parquet or folder of BuildEntityVocab",
     )
+    update_from: str = option(
+        "",
+        path(),
+        "an earlier model of the same wiki that gets this dump's new entities instead of a pretraining: its work "
+        "directory, or the folder of its ExportHuggingFace or BuildLinker",
+        flag="--update-from",
+    )
     held_out: float = option(0.01, SHARE, "share of pages, by hash, that pretraining never sees")
 
 

@@ -21,6 +21,26 @@ from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
 from workflows.run.tables import Corpus
 
+EARLIER_VOCAB = "entity_vocab.parquet"
+
+
+def find_exported(folder: str) -> str:
+    """The exported model of a folder: of a work directory, an ExportHuggingFace, a BuildLinker, or itself.
+
+    Raises: ValueError: there is none with its vocabulary.
+    """
+    places = [folder, storage.join(folder, "model")]
+    if "ExportHuggingFace" in storage.finished_stages(folder):
+        places.append(storage.join(storage.finished_folder(folder, "ExportHuggingFace"), "model"))
+    for place in places:
+        names = ("model.safetensors", "pretraining.json", EARLIER_VOCAB)
+        if all(os.path.isfile(storage.join(place, name)) for name in names):
+            return os.path.abspath(place)
+    raise ValueError(
+        f"--update-from {folder}: no exported model with {EARLIER_VOCAB}; give a work directory with a finished "
+        "ExportHuggingFace, its folder, or that of a BuildLinker"
+    )
+
 
 class CorpusStage(Stage):
     """A stage of the corpus, or one downstream of it."""
@@ -29,6 +49,14 @@ class CorpusStage(Stage):
     def corpus(self) -> Corpus:
         """The values of the run for the corpus."""
         return self.settings.corpus
+
+    @functools.cached_property
+    def earlier_model(self) -> str:
+        """The folder of the exported model whose entities this dump updates; empty where there is none."""
+        source = self.corpus.update_from
+        if source and os.path.realpath(source) == os.path.realpath(self.workdir):
+            raise ValueError(f"--update-from {source}: is the work directory itself; give --workdir another one")
+        return find_exported(source) if source else ""
 
     def fetched(self) -> "FetchDump":
         return self.clone(FetchDump)

@@ -18,10 +18,12 @@ from workflows.base.stage import RUN_RECORD, Result, Stage, digests
 from workflows.engines import spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, DiffDumps, ResolveLinks
 
-# The figures of a pretraining that its line shows.
+# The figures of a pretraining, or of an update, that its line shows.
 HEADLINE = (
+    "new",
+    "mentioned",
     "step",
     "masked_word_loss",
     "masked_entity_loss",
@@ -29,6 +31,8 @@ HEADLINE = (
     "held_out_known_entity_top_1",
     "held_out_known_entity_commonest_top_1",
     "held_out_known_entity_title_top_1",
+    "held_out_known_entity_new_top_1",
+    "held_out_known_entity_earlier_top_1",
 )
 
 
@@ -163,6 +167,53 @@ class Pretrain(PretrainingStage):
         return Path(path)
 
 
+class UpdateEntities(Pretrain):
+    """An earlier model with this dump's new entities, whose rows are computed without training; earlier rows stay."""
+
+    FOLDER = "updated"
+    VERSION = 1
+
+    def requires(self) -> dict[str, Stage]:
+        return super().requires() | self.cloned(DiffDumps)
+
+    @functools.cached_property
+    def configuration(self) -> Configuration:
+        """Those of the earlier model."""
+        from model.files import PRETRAINING, read_json
+
+        record = read_json(Path(self.earlier_model) / PRETRAINING)
+        return choose(record["preset"], record["recipe"], base_model=record["base_model"])
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"earlier": folder_identity(self.earlier_model, "--update-from") if self.earlier_model else ""}
+
+    def check_needs(self) -> None:
+        self.device()
+
+    def work(self) -> Result:
+        from model.files import CONFIG, EVALUATION, PRETRAINING, WEIGHTS
+        from model.pretraining.update import update
+
+        commonest = self.commonest()
+        with terminal.progress_bar(self.title, unit="sequence") as show:
+            last = update(
+                Path(self.clone(BuildSequences).folder),
+                Path(self.earlier_model),
+                Path(self.folder),
+                known=self.clone(DiffDumps).manifest().facts["first_new"],
+                device=self.device(),
+                commonest=commonest,
+                progress=show,
+            )
+        names = sorted([CONFIG, EVALUATION, PRETRAINING, WEIGHTS, commonest.name])
+        return Result(tuple(storage.describe(self.folder, name) for name in names), facts={"last": last})
+
+
+def own_model(stage: Stage) -> Pretrain:
+    """The stage of a run's own LUKE: its pretraining, or that of an earlier one with new entities."""
+    return stage.clone(UpdateEntities if stage.settings.corpus.update_from else Pretrain)
+
+
 class PretrainRoberta(PretrainingStage):
     """The baseline "RoBERTa with extra training": masked words alone, on the same corpus."""
 
@@ -174,19 +225,24 @@ class ExportHuggingFace(TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 7
+    VERSION = 8
 
     lite = luigi.BoolParameter(
         parsing=luigi.BoolParameter.EXPLICIT_PARSING, description="leave out all entities but the special ones"
     )
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(Pretrain, BuildEntityVocab, BuildSequences) | self.tokenizer_requires()
+        model = own_model(self)
+        return {
+            type(model).__name__: model,
+            **self.cloned(BuildEntityVocab, BuildSequences),
+            **self.tokenizer_requires(),
+        }
 
     def check_needs(self) -> None:
         """The entity head is one that transformers' LUKE has."""
         super().check_needs()
-        if not self.clone(Pretrain).has_released_head():
+        if not own_model(self).has_released_head():
             raise ValueError(
                 "entity_head paper: transformers' LUKE has the head of the public checkpoints alone; only Pretrain and "
                 "FineTune take it; leave it out to export"
@@ -219,7 +275,7 @@ class ExportHuggingFace(TorchStage):
         ):
             copy_tokenizer(self.tokenizer_folder(), tokenizer)
             export(
-                Path(self.clone(Pretrain).folder),
+                Path(own_model(self).folder),
                 Path(folder),
                 tokenizer=Path(tokenizer),
                 entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",

@@ -22,7 +22,14 @@ from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
-from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainingStage, PretrainRoberta, base_model_name
+from workflows.stages.pretraining import (
+    ExportHuggingFace,
+    Pretrain,
+    PretrainingStage,
+    PretrainRoberta,
+    base_model_name,
+    own_model,
+)
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
@@ -50,11 +57,12 @@ class Report(CorpusStage):
 
     def requires(self) -> dict[str, Stage]:
         grid = self.grid()
-        always: list[type[Stage]] = [BuildMentionTable, Pretrain] if self.whole else []
+        own = type(own_model(self))
+        always: list[type[Stage]] = [BuildMentionTable, own] if self.whole else []
         used = grid.requires()
-        candidates: list[type[Stage]] = [BuildMentionTable, Pretrain, PretrainRoberta]
+        candidates: list[type[Stage]] = [BuildMentionTable, own, PretrainRoberta]
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
-        if Pretrain in shown:
+        if own in shown:
             shown.append(EvaluateLinking)
         return {**self.cloned(*shown), "FineTuneGrid": grid}
 
@@ -64,7 +72,7 @@ class Report(CorpusStage):
     def setting(self) -> dict[str, Any]:
         """The settings that the report names: those of a pretraining where it shows one."""
         stages = self.requires()
-        own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), PretrainingStage)]
+        own = [stage for stage in stages.values() if isinstance(stage, PretrainingStage)]
         if not own:
             return {"profile": self.corpus.profile}
         return {
@@ -96,8 +104,10 @@ class Report(CorpusStage):
         return [*others, *self.grid().finished(), grid]
 
     def by_name(self) -> dict[str, Stage]:
-        """All upstream stages by their names."""
-        return {type(stage).__name__: stage for stage in self.upstream()}
+        """All upstream stages by their names; that of the run's own LUKE is Pretrain also where it was updated."""
+        return {
+            ("Pretrain" if isinstance(stage, Pretrain) else type(stage).__name__): stage for stage in self.upstream()
+        }
 
     def content(self) -> dict[str, Any]:
         """All figures that the report shows, as data; None for `corpus`, `training` and `linking` that it lacks."""

@@ -59,6 +59,8 @@ class TokenizedStage(CorpusStage):
         """The tokenizer that the user gave: a folder, or a name at Hugging Face; empty where there is none."""
         if self.sequences.tokenizer:
             return os.path.abspath(self.sequences.tokenizer)  # a cluster's workers have other working folders
+        if self.earlier_model:
+            return self.earlier_model
         return "" if self.base_model == SCRATCH else self.base_model
 
     def _weights_parameter(self) -> str:

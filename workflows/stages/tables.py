@@ -1,22 +1,25 @@
 """Joins and counts over the extracted pages: redirects, links, entity vocabulary, mention table, contexts."""
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from pipeline import storage
 from pipeline.dump.containers import packed_size
-from pipeline.dump.download import is_remote
+from pipeline.dump.download import is_remote, is_wiki_name
 from workflows.base.stage import Result, Stage, logger
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
-from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
+from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
+    from pipeline.lookup.entities import EntityVocab
 
 
+_WHOLE_DUMP = re.compile(r"\w+-\d{8}-pages-articles(-multistream)?\.xml")
 _SMALL_BYTES = 32 << 20  # of a dump as bzip2 packs it: some 12,000 pages
 
 
@@ -94,11 +97,9 @@ class ResolveLinks(SparkStage):
         return links.build(self.job(), profile=self.corpus.profile)
 
 
-class BuildEntityVocab(SparkStage):
-    """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
+class VocabStage(SparkStage):
+    """A stage that decides which pages are entities."""
 
-    FOLDER = "entity_vocab"
-    VERSION = 7
     NEED = Need(written=0.1, scratch=1)
 
     def requires(self) -> dict[str, Stage]:
@@ -111,6 +112,62 @@ class BuildEntityVocab(SparkStage):
         is_demo = self.corpus.dump == "demo" and self.corpus.profile == "fixed"
         return given == "in" or (given == AUTO and is_demo)
 
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"vocab_size": self.corpus.vocab_size, "missing_pages": self.takes_missing_pages()}
+
+    def earlier_vocab(self) -> "EntityVocab":
+        """The vocabulary of the earlier model whose entities are updated."""
+        from pipeline.lookup.entities import EntityVocab
+
+        return EntityVocab.load(storage.join(self.earlier_model, EARLIER_VOCAB))
+
+
+class DiffDumps(VocabStage):
+    """What became of the entities of an earlier model in this dump, and which entities are new."""
+
+    FOLDER = "changes"
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        earlier = storage.file_sha256(storage.join(self.earlier_model, EARLIER_VOCAB)) if self.earlier_model else ""
+        return {"earlier": earlier, **super().bytes_parameters()}
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if not self.earlier_model:
+            raise ValueError("DiffDumps compares with an earlier model; name it with --update-from")
+        self.earlier_vocab()
+
+    def _is_whole(self) -> bool:
+        """Return whether the dump is known to be a whole wiki: by the name of the wiki, or of the file."""
+        facts = self.fetched().manifest().facts
+        names = [part["name"] for part in facts["parts"]]
+        is_one = len(names) == 1 and _WHOLE_DUMP.match(names[0]) is not None
+        return (is_wiki_name(self.corpus.dump) or is_one) and "truncated" not in facts
+
+    def work(self) -> Result:
+        from pipeline.jobs.tables import entity_changes
+
+        return entity_changes.build(
+            self.job(),
+            old=self.earlier_vocab(),
+            size=self.corpus.vocab_size,
+            missing_pages=self.takes_missing_pages(),
+            is_whole=self._is_whole(),
+        )
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        return ", ".join(f"{count:,} {change}" for change, count in manifest.facts["changes"].items())
+
+
+class BuildEntityVocab(VocabStage):
+    """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary or model."""
+
+    FOLDER = "entity_vocab"
+    VERSION = 7
+
+    def requires(self) -> dict[str, Stage]:
+        return super().requires() | (self.cloned(DiffDumps) if self.earlier_model else {})
+
     def _is_a_part(self) -> bool:
         """Return whether the dump may be a part of a Wikipedia alone: the smallest whole ones are larger."""
         if is_remote(self.corpus.dump):
@@ -118,15 +175,18 @@ class BuildEntityVocab(SparkStage):
         return sum(map(packed_size, self.fetched().paths())) < _SMALL_BYTES
 
     def bytes_parameters(self) -> dict[str, Any]:
+        found = super().bytes_parameters()
         if self.corpus.entity_vocab:
             from pipeline.lookup.entities import vocab_file
 
+            if self.earlier_model:
+                raise ValueError("corpus.entity_vocab and --update-from both give a vocabulary; leave one out")
             path = vocab_file(self.corpus.entity_vocab)
             try:
-                return {"entity_vocab": storage.file_sha256(path)}
+                return found | {"vocab_size": None, "entity_vocab": storage.file_sha256(path)}
             except OSError as error:
                 raise ValueError(f"corpus.entity_vocab {path}: cannot be read ({error.strerror or error})") from None
-        return {"vocab_size": self.corpus.vocab_size, "missing_pages": self.takes_missing_pages()}
+        return found
 
     def check_needs(self) -> None:
         """A vocabulary that is given can be read."""
@@ -143,8 +203,10 @@ class BuildEntityVocab(SparkStage):
             EntityVocab.load(self.corpus.entity_vocab)
 
     def work(self) -> Result:
-        from pipeline.jobs.tables import entity_vocab
+        from pipeline.jobs.tables import entity_changes, entity_vocab
 
+        if self.earlier_model:
+            return entity_changes.build_vocab(self.job(), self.earlier_vocab())
         return entity_vocab.build(
             self.job(),
             dump=self.corpus.dump,

@@ -1,7 +1,7 @@
 """A stage about one task and one variant: its data, and the weights that it starts from."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -18,17 +18,20 @@ from workflows.base.stage import Stage
 from workflows.run.kinds import AUTO, similar
 from workflows.run.tables import SEED, TASKS, FineTuning
 from workflows.stages.pretraining import (
-    Pretrain,
     PretrainingStage,
     PretrainRoberta,
     TorchStage,
     base_model_identity,
     folder_identity,
+    own_model,
 )
 from workflows.stages.tables import BuildMentionTable
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-OWN_WEIGHTS: dict[str, type[PretrainingStage]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
+OWN_WEIGHTS: dict[str, Callable[[Stage], PretrainingStage]] = {
+    "luke": own_model,
+    "roberta_extra_training": lambda stage: stage.clone(PretrainRoberta),
+}
 BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
@@ -134,7 +137,7 @@ class TaskStage(TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights])
+        own = OWN_WEIGHTS[VARIANTS[self.variant].weights](self)
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_our_mentions():
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)

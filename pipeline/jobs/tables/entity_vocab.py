@@ -18,7 +18,6 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.tries import write_numbers
 
 _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
-_ENDS_AT_A_PAGE = ("page", "redirect", "variant")  # statuses in the table titles
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: boo
     links = job.read("ResolveLinks", "links/")
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
     counted = keep(count_links(links, pages, missing=missing_pages, elsewhere=site.other_prefixes))
-    facts: dict[str, Any] = {"links_by_status": job.manifest("ResolveLinks").facts["statuses"]}
     if given:
         entities = fit_entities(counted, titles, EntityVocab.load(given, site.language))
         if not entities.ids:
@@ -64,7 +62,12 @@ def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: boo
                 "of the dump, or let titles without a page be entities (corpus.missing_pages=in)"
             )
     qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
-    entities = replace(entities, vocab=with_qids(entities.vocab, qids))
+    return finish(job, replace(entities, vocab=with_qids(entities.vocab, qids)))
+
+
+def finish(job: SparkJob, entities: Entities) -> storage.Result:
+    """Write the vocabulary, and say what it is."""
+    facts: dict[str, Any] = {"links_by_status": job.manifest("ResolveLinks").facts["statuses"]}
     files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
     facts["links_in_vocab"] = sum(entities.vocab.link_counts)
     rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
@@ -117,9 +120,9 @@ def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> E
 
 
 def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
-    """The rows whose title in `column` ends at a page, with that page's `title`."""
-    ends = titles.where(F.col("status").isin(*_ENDS_AT_A_PAGE))
-    return frame.join(ends.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
+    """The rows with the `title` at which that in `column` ends: itself, where it is no redirect."""
+    ends = titles.where("status != 'loop'").select(F.col("title").alias(column), "canonical")
+    return frame.join(ends, column, "left").withColumn("title", F.coalesce("canonical", column)).drop("canonical")
 
 
 def choose_entities(counted: DataFrame, size: int) -> Entities:
@@ -127,11 +130,16 @@ def choose_entities(counted: DataFrame, size: int) -> Entities:
 
     `size` counts the three special entities, too.
     """
-    linked = counted.where("link_count > 0")
-    top = linked.orderBy(F.desc("link_count"), "title").limit(size - len(SPECIAL_ENTITIES)).collect()
+    top = top_linked(counted, size).collect()
     vocab = EntityVocab.rank(((row["title"], row["link_count"], row["page_id"]) for row in top), size)
     ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
-    return Entities(vocab, ids, {"entities:below_vocab_size": linked.count() - len(top)})
+    return Entities(vocab, ids, {"entities:below_vocab_size": counted.where("link_count > 0").count() - len(top)})
+
+
+def top_linked(counted: DataFrame, size: int) -> DataFrame:
+    """The most linked pages, those of a vocabulary of that size."""
+    linked = counted.where("link_count > 0")
+    return linked.orderBy(F.desc("link_count"), "title").limit(size - len(SPECIAL_ENTITIES))
 
 
 def with_qids(vocab: EntityVocab, paths: Sequence[str]) -> EntityVocab:

@@ -16,11 +16,12 @@ from model.presets import PRESET_TABLES, over
 from model.pretraining.recipes import OF_ENTITIES
 from pipeline import storage
 from pipeline.dump.pages import read_site_info
+from pipeline.lookup.entities import EntityVocab
 from tests.support import ROOT
 from tests.support.grid import experiments
 from tests.support.page_props import sql
 from tests.support.stages import DUMP, changed, run_in_process, run_of
-from workflows import LinkDocuments, Report, Tune
+from workflows import ExportHuggingFace, LinkDocuments, Report, Tune
 from workflows.base.stage import Stage
 from workflows.run.file import Run
 from workflows.run.options import PRESET, all_options
@@ -126,6 +127,8 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
     """Runs without and with what a user may give, and paths that a field may name."""
     model = Path(experiments(folder)["fine_tuning"]["weights"]["luke"])
     storage.write_manifest(str(model), storage.Manifest("LinkDocuments", 1, {}, {}, ()))
+    EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
+    (model / "pretraining.json").write_text('{"preset": "tiny", "recipe": {}, "base_model": "scratch"}')
     (folder / "texts").mkdir()
     texts = shutil.copy(ROOT / "examples/linking/documents.jsonl", folder / "texts")
     dump = shutil.copy(DUMP, folder / "another.xml.bz2")
@@ -136,7 +139,10 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
         "sequences": {"annotated": str(model)},
         "linking": {"gold": str(texts), "ner": str(model), "documents": str(folder / "texts")},
     }
-    return [plain, over(plain, users)], [*(str(model), str(texts), str(folder / "texts"), str(dump), str(rules))]
+    updated = over(plain, {"corpus": {"update_from": str(model)}})
+    return [plain, over(plain, users), updated], [
+        *(str(model), str(texts), str(folder / "texts"), str(dump), str(rules))
+    ]
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -192,10 +198,14 @@ def test_work_reads_what_is_in_the_name(found: Identities, tmp_path: Path, quick
             patch.setattr(kind, "work", lambda stage, work=kind.work: watched(stage, work))
         run_in_process(linked := LinkDocuments(settings=run))
         run = changed(run, sequences={"annotated": linked.folder})
-        for name in [each for each in MADE if not each.endswith(TASKS[1:])]:
+        updates = ("DiffDumps", "UpdateEntities")
+        for name in [*(each for each in MADE if not each.endswith(TASKS[1:]) and each not in updates), *updates]:
+            if name == updates[0]:
+                run = changed(run, corpus={"update_from": ExportHuggingFace(settings=run).folder})
             run_in_process(stage := MADE[name](run))
             own, *_ = name.split()
-            changing = found.changing[name] - {"preset"}  # which stands for the values that it gives
+            # The one stands for the values that it gives, the other for what is upstream.
+            changing = found.changing[name] - {"preset", "corpus.update_from"}
             of_bytes = {each for each in read[own] if OPTIONS[each].changes_bytes}
             assert of_bytes - found.changing[name] <= DECIDES_FAILURE.get(own, set()), name
             if not isinstance(stage, TorchStage | Report):

@@ -7,7 +7,7 @@ from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
-from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage, own_model
 from workflows.stages.tables import BuildContexts, BuildMentionTable
 
 SCORES = "scores.json"
@@ -34,7 +34,7 @@ class EvaluateLinking(TorchStage):
 
     def model_stage(self) -> Pretrain | ExportHuggingFace:
         """The stage that makes the model."""
-        pretrain = self.clone(Pretrain)
+        pretrain = own_model(self)
         return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class BuildLinker(TorchStage):
             copy_tokenizer(self.tokenizer_folder(), storage.join(self.folder, "tokenizer"))
         calibrations = storage.join(evaluation.folder, CALIBRATION)
         parts[CALIBRATION] = calibrations, storage.list_files(calibrations)
-        recipe = evaluation.clone(Pretrain).configuration.recipe
+        recipe = own_model(evaluation).configuration.recipe
         facts = {"model_read_entities": recipe.masked_entity_share < 1}
         folder.build(self.folder, parts, evaluation.read_json(SCORES), facts)
         return Result(self.described())

@@ -58,6 +58,16 @@ def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[st
     assert fit_entities(counted, tables["titles"], without).ids == {"Ape": 3}
 
 
+def test_a_vocabulary_made_elsewhere_keeps_titles_without_a_page(tables: dict[str, Any]) -> None:
+    """Where these can be entities."""
+    given = EntityVocab(("[PAD]", "[UNK]", "[MASK]", "Further", "to Ape"), (0,) * 5, (-1,) * 5)
+    for missing, wanted in ((True, {"Further": 3, "Ape": 4}), (False, {"Ape": 4})):
+        counted = count_links(tables["links"], tables["pages"], missing=missing)
+        entities = fit_entities(counted, tables["titles"], given)
+        assert entities.ids == wanted
+        assert entities.vocab.link_counts[3] == missing
+
+
 def test_entities_get_the_qids_of_their_pages(tmp_path: Path) -> None:
     """In the table, and by title in a file of their own, which is there only where some are known."""
     paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
