@@ -41,11 +41,11 @@ def export(
 
     The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
     the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
-    token that does not. With `lite`, the special entities are all that is kept of the entity table. The files of
-    BESIDE that lie beside the entity vocabulary are copied. With the words of BERT the
-    tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the
-    `figures` of the corpus, and of its training, as the source has them (`model/hf/card.py`). Raises ValueError for
-    what cannot be exchanged or does not fit together.
+    token that does not. With `lite`, the special entities are all that is kept of the entity table; else the files of
+    BESIDE that lie beside the entity vocabulary are copied, too. With the words of BERT the tokenizer is a
+    BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the `figures` of
+    the corpus, and of its training, as the source has them (`model/hf/card.py`). Raises ValueError for what cannot be
+    exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
     wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS

@@ -96,13 +96,13 @@ def ranked_entities(folder: str) -> list[Ranked]:
 
 def largest_changes(folder: str) -> dict[str, dict[str, Any]]:
     """By kind, what became of an earlier model's entities: the `count`, and the `top` ones by links of both dumps."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    kinds: dict[str, dict[str, Any]] = {}
     for row in storage.read_rows(storage.join(folder, "entity_changes.parquet")):
-        kinds.setdefault(row["change"], []).append(row)
-    ranked = {
-        kind: sorted(rows, key=lambda row: -row["old_link_count"] - row["link_count"]) for kind, rows in kinds.items()
-    }
-    return {kind: {"count": len(rows), "top": rows[:CHANGES_SHOWN]} for kind, rows in sorted(ranked.items())}
+        kind = kinds.setdefault(row["change"], {"count": 0, "top": []})
+        kind["count"] += 1
+        ranked = sorted([*kind["top"], row], key=lambda each: -each["old_link_count"] - each["link_count"])
+        kind["top"] = ranked[:CHANGES_SHOWN]
+    return dict(sorted(kinds.items()))
 
 
 def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:

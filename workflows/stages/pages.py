@@ -30,15 +30,15 @@ def find_exported(folder: str) -> str:
     Raises: ValueError: there is none with its vocabulary.
     """
     places = [folder, storage.join(folder, "model")]
-    if "ExportHuggingFace" in storage.finished_stages(folder):
+    if os.path.isdir(folder) and "ExportHuggingFace" in storage.finished_stages(folder):
         places.append(storage.join(storage.finished_folder(folder, "ExportHuggingFace"), "model"))
     for place in places:
         names = ("model.safetensors", "pretraining.json", EARLIER_VOCAB)
         if all(os.path.isfile(storage.join(place, name)) for name in names):
             return os.path.abspath(place)
     raise ValueError(
-        f"--update-from {folder}: no exported model with {EARLIER_VOCAB}; give a work directory with a finished "
-        "ExportHuggingFace, its folder, or that of a BuildLinker"
+        f"--update-from {folder}: no exported model with {EARLIER_VOCAB}; give a work directory whose last "
+        "ExportHuggingFace is whole (not lite), its folder, or that of a BuildLinker; run it again if it is older"
     )
 
 

@@ -178,17 +178,14 @@ class UpdateEntities(Pretrain):
 
     @functools.cached_property
     def configuration(self) -> Configuration:
-        """Those of the earlier model."""
+        """That of the earlier model."""
         from model.files import PRETRAINING, read_json
 
         record = read_json(Path(self.earlier_model) / PRETRAINING)
-        return choose(record["preset"], record["recipe"], base_model=record["base_model"])
+        return choose(record["preset"], record["changes"], base_model=record["base_model"])
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"earlier": folder_identity(self.earlier_model, "--update-from") if self.earlier_model else ""}
-
-    def check_needs(self) -> None:
-        self.device()
 
     def work(self) -> Result:
         from model.files import CONFIG, EVALUATION, PRETRAINING, WEIGHTS

@@ -77,9 +77,9 @@ class Report(CorpusStage):
             return {"profile": self.corpus.profile}
         return {
             "profile": self.corpus.profile,
-            "preset": self.settings.preset,
+            "preset": own[0].configuration.preset,
             "changes": values_text(own[0].configuration.changes()),
-            "base_model": base_model_name(self.settings.pretraining.base_model),
+            "base_model": base_model_name(own[0].configuration.base_model),
             **self.values("pretraining", "seed"),
         }
 

@@ -107,6 +107,12 @@ class TaskStage(TorchStage):
         """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
         kind = VARIANTS[self.variant].weights
         given = self._named_weights()
+        if not given and kind == "roberta_extra_training" and self.corpus.update_from:
+            raise Missing(
+                "no weights",
+                f"variant {self.variant} starts from the baseline of a pretraining, and --update-from makes none; give "
+                f"fine_tuning.weights.{kind}",
+            )
         if given or kind in OWN_WEIGHTS:
             return given
         if self.base_model == SCRATCH:

@@ -44,7 +44,8 @@ def build(job: SparkJob, *, old: EntityVocab, size: int, missing_pages: bool, is
 
     It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `size` and
     `missing_pages` say which pages are new entities: those that a vocabulary of this dump alone would have. An entity
-    that a whole dump lacks is gone. Raises: ValueError: the page ids of `old` are another wiki's.
+    that a whole dump lacks is gone. Raises: ValueError: more of the entities of `old` have another page id in this dump
+    than the same one.
     """
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
     pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
@@ -91,17 +92,15 @@ def find_pages(entities: DataFrame, pages: DataFrame, titles: DataFrame) -> Data
     targets = redirects.select(F.col("title").alias("old_title"), F.col("canonical").alias("title"))
     is_other = ((F.col("old_page_id") >= 0) & (F.col("page_id") >= 0)) | (F.col("old_qid") != F.col("qid"))
     ways = (
-        entities.join(pages, F.col("old_qid") == F.col("qid")).withColumn("rank", F.lit(0)),
-        entities.join(pages.where("page_id >= 0"), F.col("old_page_id") == F.col("page_id")).withColumn(
-            "rank", F.lit(1)
-        ),
-        entities.join(targets, "old_title").join(pages, "title").withColumn("rank", F.lit(2)),
-        entities.join(pages, F.col("old_title") == F.col("title")).withColumn(
-            "rank", F.when(is_other, _OTHER_PAGE).otherwise(3)
-        ),
+        (F.lit(0), entities.join(pages, F.col("old_qid") == F.col("qid"))),
+        (F.lit(1), entities.join(pages.where("page_id >= 0"), F.col("old_page_id") == F.col("page_id"))),
+        (F.lit(2), entities.join(targets, "old_title").join(pages, "title")),
+        (F.when(is_other, _OTHER_PAGE).otherwise(3), entities.join(pages, F.col("old_title") == F.col("title"))),
     )
     columns = ("rank", "title", "page_id", "qid", "link_count", "is_disambiguation")
-    rows = reduce(DataFrame.unionByName, (way.select("entity_id", *columns) for way in ways))
+    rows = reduce(
+        DataFrame.unionByName, (way.withColumn("rank", rank).select("entity_id", *columns) for rank, way in ways)
+    )
     return rows.groupBy("entity_id").agg(F.min(F.struct(*columns)).alias("page")).select("entity_id", "page.*")
 
 
@@ -112,7 +111,7 @@ def changes_of(
 
     `found` are the rows of `find_pages`, `top` the most linked pages of this dump, the most linked first. Of several
     entities that end at one page the one found by the first way has it, then the one with its title, then the one with
-    the lowest id; the others are merged into it. Raises: ValueError: most titles have other page ids here.
+    the lowest id; the others are merged into it. Raises: ValueError: more of them have another page id than the same.
     """
     pages = {row["entity_id"]: row for row in found}
     owners: dict[str, int] = {}
@@ -128,9 +127,10 @@ def changes_of(
             continue
         what = "disambiguation" if page["is_disambiguation"] else "same" if page["title"] == title else "renamed"
         what = what if owners[page["title"]] == entity else "merged"
-        now = page["page_id"], page["qid"], title, page["title"], what, WAYS[page["rank"]]
+        qid = old.qids[entity] if old.qids and what == "merged" else page["qid"]
+        now = page["page_id"], qid, title, page["title"], what, WAYS[page["rank"]]
         changes.append(Change(entity, *now, count, page["link_count"]))
-    _check_wiki(changes)
+    _check_wiki(old, changes)
     for row in top:
         if row["title"] not in owners:
             number = len(SPECIAL_ENTITIES) + len(changes)
@@ -139,12 +139,14 @@ def changes_of(
     return changes
 
 
-def _check_wiki(changes: Sequence[Change]) -> None:
+def _check_wiki(old: EntityVocab, changes: Sequence[Change]) -> None:
+    ids = [(old.page_ids[each.entity_id], each.page_id) for each in changes if each.by in ("qid", "page_id")]
+    same = sum(before == after for before, after in ids)
     other = sum(each.change == "split_off" for each in changes)
-    same = sum(each.by in ("qid", "page_id") and each.old_title == each.title for each in changes)
+    other += sum(before != after and before >= 0 and after is not None and after >= 0 for before, after in ids)
     if other > same:
         raise ValueError(
-            f"--update-from: {other:,} of its titles have another page id in this dump, and {same:,} the same; it is "
+            f"--update-from: {other:,} of its entities have another page id in this dump, and {same:,} the same; it is "
             "another wiki's"
         )
 
@@ -152,7 +154,8 @@ def _check_wiki(changes: Sequence[Change]) -> None:
 def updated(old: EntityVocab, changes: Iterable[Change]) -> Entities:
     """The vocabulary with the titles, link counts and page ids of this dump; ids stay, and new ones follow.
 
-    An entity that no page has keeps its title, or, where another entity has that now, is called by its id.
+    An entity that no page has keeps its page id, by which a later dump may have it again, and its title; where another
+    entity has that now, it is called by its id.
     """
     rows = list(changes)
     ids = {str(each.title): each.entity_id for each in rows if each.change in WITH_PAGE}
@@ -163,7 +166,8 @@ def updated(old: EntityVocab, changes: Iterable[Change]) -> Entities:
             entries.append((str(each.title), each.link_count, page_id, each.qid))
         else:  # no title of a page has a number sign
             title = str(each.old_title)
-            entries.append((f"{title}#{each.entity_id}" if title in ids else title, 0, -1, each.qid))
+            page_id = -1 if each.change == "merged" else old.page_ids[each.entity_id]
+            entries.append((f"{title}#{each.entity_id}" if title in ids else title, 0, page_id, each.qid))
     titles, link_counts, page_ids, qids = zip(*entries, strict=True)
     drops = Counter(f"entities:{each.change}" for each in rows if each.change not in WITH_PAGE)
     return Entities(EntityVocab(titles, link_counts, page_ids, qids if any(qids) else ()), ids, drops)

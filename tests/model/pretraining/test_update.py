@@ -128,7 +128,7 @@ def random_mentions(count: int, table: torch.Tensor, known: int) -> tuple[Mentio
 
 def test_rows_are_the_likeliest_under_the_whole_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside autograd over all rows, for a few mentions at a time; gradient descent finds the same ones."""
-    monkeypatch.setattr(updating, "CHUNK", 7)
+    monkeypatch.setattr(updating, "LOGITS_AT_ONCE", 28)
     monkeypatch.setattr(updating, "STEPS", 100)
     torch.manual_seed(0)
     table, known, bias, deviation = torch.randn(12, 6, dtype=torch.float64), 8, -0.3, 0.5

@@ -21,13 +21,13 @@ from tests.support import ROOT
 from tests.support.grid import experiments
 from tests.support.page_props import sql
 from tests.support.stages import DUMP, changed, run_in_process, run_of
-from workflows import ExportHuggingFace, LinkDocuments, Report, Tune
+from workflows import DiffDumps, ExportHuggingFace, FineTune, LinkDocuments, Report, Tune
 from workflows.base.stage import Stage
 from workflows.run.file import Run
 from workflows.run.options import PRESET, all_options
 from workflows.run.tables import RECIPE, TABLES
 from workflows.stages.pretraining import PretrainingStage, TorchStage
-from workflows.stages.task_stage import TaskStage
+from workflows.stages.task_stage import Missing, TaskStage
 
 STAGES = [each for each in vars(workflows).values() if isinstance(each, type) and issubclass(each, Stage)]
 TASKS = ("ner", "relation_classification", "extractive_qa")
@@ -128,7 +128,7 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
     model = Path(experiments(folder)["fine_tuning"]["weights"]["luke"])
     storage.write_manifest(str(model), storage.Manifest("LinkDocuments", 1, {}, {}, ()))
     EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
-    (model / "pretraining.json").write_text('{"preset": "tiny", "recipe": {}, "base_model": "scratch"}')
+    (model / "pretraining.json").write_text('{"preset": "tiny", "changes": {}, "base_model": "scratch"}')
     (folder / "texts").mkdir()
     texts = shutil.copy(ROOT / "examples/linking/documents.jsonl", folder / "texts")
     dump = shutil.copy(DUMP, folder / "another.xml.bz2")
@@ -211,3 +211,27 @@ def test_work_reads_what_is_in_the_name(found: Identities, tmp_path: Path, quick
             if not isinstance(stage, TorchStage | Report):
                 below = {own, *(type(each).__name__ for each in stage.upstream())}
                 assert changing <= set().union(*(read[each] for each in below)), name
+
+
+def test_an_earlier_model_is_an_exported_one_with_its_vocabulary(tmp_path: Path) -> None:
+    """In a folder of its own or in one of a stage; not in the work directory itself."""
+    (tmp_path / "file").touch()
+    for source in ("nowhere", "file", "."):
+        run = run_of(tmp_path / "work", corpus={"dump": str(DUMP), "update_from": str(tmp_path / source)})
+        with pytest.raises(
+            ValueError, match=rf"--update-from {re.escape(str(tmp_path / source))}: no exported model with"
+        ):
+            _ = DiffDumps(settings=run).hash8
+    (model := tmp_path / "linker" / "model").mkdir(parents=True)
+    EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
+    for name in ("model.safetensors", "pretraining.json"):
+        (model / name).touch()
+    for source in (model, model.parent):
+        run = run_of(tmp_path / "work", corpus={"dump": str(DUMP), "update_from": str(source)})
+        assert DiffDumps(settings=run).earlier_model == str(model)
+    run = run_of(model.parent, corpus={"dump": str(DUMP), "update_from": str(model.parent)})
+    with pytest.raises(ValueError, match="is the work directory itself"):
+        _ = DiffDumps(settings=run).hash8
+    cell = FineTune(settings=changed(run, corpus={"update_from": str(model)}), variant="roberta_extra_training")
+    with pytest.raises(Missing, match="--update-from makes none"):
+        cell.given_weights()

@@ -98,12 +98,32 @@ def test_each_change_has_its_reason(spark: Any, has_qids: bool, is_whole: bool) 
     assert entities_now.drops["entities:merged"] == 1
 
 
-def test_page_ids_of_another_wiki_are_refused(spark: Any) -> None:
-    old = vocab_of([(title, page_id + 1000, None) for title, page_id, _ in ENTITIES if page_id > 0])
-    pages = [(*page[:3], None, page[4]) for page in NOW]
+@pytest.mark.parametrize("has_qids", [True, False])
+def test_page_ids_of_another_wiki_are_refused(spark: Any, has_qids: bool) -> None:
+    """Also where its pages have the same items, as those of another language have."""
+    old = vocab_of(
+        [(title, page_id + 1000, qid if has_qids else None) for title, page_id, qid in ENTITIES if page_id > 0]
+    )
+    pages = [(*page[:3], page[3] if has_qids else None, page[4]) for page in NOW]
     titles = [(page[0], page[0], 0, "page") for page in pages]
     with pytest.raises(ValueError, match=r"--update-from: 6 .* 0 the same; it is another wiki's"):
         changes_of(old, found_of(spark, old, pages, titles), top_of(pages), is_whole=True)
+
+
+def test_a_later_dump_may_have_again_what_this_one_lacks(spark: Any) -> None:
+    """By its page id, whatever it is called by then; what was merged stays the page of the other."""
+
+    def after(old: EntityVocab, *pages: tuple[str, int], moved: str = "Ape") -> EntityVocab:
+        rows = [(title, page_id, 1, qid, False) for title, page_id, qid in ((*page, f"Q{page[1]}") for page in pages)]
+        titles = [(page[0], page[0], 0, "page") for page in rows] + [(moved, "Monkey", 1, "redirect")]
+        return updated(old, changes_of(old, found_of(spark, old, rows, titles), [], is_whole=False)).vocab
+
+    first = vocab_of([("Ape", 1, "Q1"), ("Monkey", 2, "Q2"), ("Moon", 3, "Q3"), ("Sun", 4, "Q4")])
+    partial = after(first, ("Monkey", 2), ("Sun", 4))
+    assert partial.qids[3:] == ("Q1", "Q2", "Q3", "Q4")
+    whole = after(partial, ("Old World monkey", 2), ("Luna", 3), ("Sun", 4), moved="Monkeys")
+    assert whole.titles[3:] == ("Ape", "Old World monkey", "Luna", "Sun")
+    assert whole.page_ids[3:] == (-1, 2, 3, 4)
 
 
 NAMES = st.sampled_from("ABCDEFGH")
@@ -113,12 +133,11 @@ NAMES = st.sampled_from("ABCDEFGH")
 def pairs(draw: st.DrawFn) -> tuple[EntityVocab, list[dict[str, Any]], list[Any]]:
     """A vocabulary, rows as find_pages could give, and the pages of a dump."""
     names = draw(st.lists(NAMES, unique=True, min_size=1))
-    old = vocab_of([(name, draw(st.integers(-1, 5)), None) for name in names])
+    old = vocab_of([(name, -1, None) for name in names])  # with page ids most would have to be the same
     pages = [(name, draw(st.integers(-1, 9)), draw(st.integers(0, 9)), None, draw(st.booleans())) for name in "ABCDEFG"]
     rows = top_of(pages)
     found = []
     for entity in draw(st.sets(st.integers(3, len(old) - 1))):
-        # As many of the last rank as of another would be another wiki's.
         found.append({"entity_id": entity, "rank": draw(st.integers(0, 3)), **draw(st.sampled_from(rows))})
     return old, found, pages
 
