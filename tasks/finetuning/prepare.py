@@ -130,8 +130,8 @@ def prepare(
         size = luke.config.entity_vocab_size
         datasets = {split: task.annotated(each, annotate, size) for split, each in datasets.items()}
     luke.gradient_checkpointing = hyperparameters.gradient_checkpointing
-    pretrained = pretrained_words(weights) if task.READS_IN_WINDOWS else None
-    max_words = min(hyperparameters.max_words, luke.config.max_words, pretrained or luke.config.max_words)
+    seen = (pretrained_words(weights) if task.READS_IN_WINDOWS else None) or hyperparameters.max_words
+    max_words = min(hyperparameters.max_words, luke.config.max_words, seen)
     inputs = InputSettings(words, labels, markers, max_words, settings.profile)
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
     if not features["train"].items:

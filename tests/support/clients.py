@@ -15,7 +15,7 @@ Record = dict[str, Any]
 Parts = Iterable[bytes]
 LONGEST = 200  # seconds that a client waits for anything
 PAUSE = 0.2  # seconds between two requests of a client
-CLOSE = 2.5e-6  # probabilities are rounded to six digits; the last one differs by up to 2 with what is computed at once
+CLOSE = 2e-6  # probabilities are rounded to six digits; the last one differs with what is computed at once
 WAITING = "waiting"  # at the end
 MOST_CHARACTERS = 1_000_000  # of a text
 

@@ -123,7 +123,7 @@ class VocabStage(SparkStage):
 
 
 class DiffDumps(VocabStage):
-    """What became of the entities of an earlier model in this dump, and which entities are new."""
+    """A row for each entity of an earlier model, with its page in this dump, and for each new entity."""
 
     FOLDER = "changes"
 

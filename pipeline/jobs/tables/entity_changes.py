@@ -1,4 +1,4 @@
-"""DiffDumps: what became of the entities of an earlier vocabulary in this dump, and which entities are new."""
+"""DiffDumps: the page of each entity of an earlier vocabulary in this dump, and the new entities."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

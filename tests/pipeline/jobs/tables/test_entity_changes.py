@@ -1,4 +1,4 @@
-"""What became of an earlier vocabulary's entities: small pairs of dumps, any pair, and English of 2006 and 2016."""
+"""The changes of an earlier vocabulary's entities: small pairs of dumps, any pair, and English of 2006 and 2016."""
 
 import bz2
 from collections import Counter

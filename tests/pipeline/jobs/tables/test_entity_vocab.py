@@ -59,7 +59,7 @@ def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[st
 
 
 def test_a_vocabulary_made_elsewhere_keeps_titles_without_a_page(tables: dict[str, Any]) -> None:
-    """Where these can be entities."""
+    """If titles without a page can be entities."""
     given = EntityVocab(("[PAD]", "[UNK]", "[MASK]", "Further", "to Ape"), (0,) * 5, (-1,) * 5)
     for missing, wanted in ((True, {"Further": 3, "Ape": 4}), (False, {"Ape": 4})):
         counted = count_links(tables["links"], tables["pages"], missing=missing)
