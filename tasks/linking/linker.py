@@ -36,7 +36,7 @@ _CHARACTERS_AT_ONCE = 1 << 13  # of texts in which a model finds names
 VERSION = 3  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 NO_CANDIDATE, BELOW_THRESHOLD = "no_candidate", "below_threshold"  # reasons for no page
-DIGITS = 6  # of what is written: those behind differ with what is computed at once
+DIGITS = 6  # of what is written: those behind differ between machines
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from tasks.linking.model.entity_model import EntityModel
 from tasks.task import MAX_MENTION_POSITIONS
 
 MOST_INSIDE = 128  # mentions of a sequence in pretraining
+ROWS = 4  # of a product for each thread of a CPU: of fewer rows each is rounded otherwise
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -169,7 +170,7 @@ def scored(
     head, _ = model.module.heads[ENTITY_LOSS]
     for part in cut_by_tokens(pending, Window.size, model.tokens_per_batch):
         check()
-        sequences = [window.masked(model.mask_row) for window in part]
+        sequences = [*(window.masked(model.mask_row) for window in part), filler(model)]
         batch = collate(sequences, max_mention_words=MAX_MENTION_POSITIONS, entities=True)
         batch.check(model.module.config)
         states, _ = model.module.masked_states(batch.to(model.device))[ENTITY_LOSS]
@@ -180,6 +181,14 @@ def scored(
         logits = iter(np.split(found.double().cpu().numpy(), np.cumsum(sizes)[:-1]))
         for window in part:
             yield window, [next(logits) for _ in window.open()]
+
+
+def filler(model: EntityModel) -> MaskedSequence:
+    """A sequence beside the windows, so that no product has few rows, and what is computed at once changes no digit."""
+    count = min(MOST_INSIDE, model.max_words, ROWS * (torch.get_num_threads() + 1))
+    words, entities = np.full(count, model.tokenizer.sep_id, np.int64), np.full(count, model.mask_row, np.int64)
+    spans = np.tile(np.array([0, 1], np.int64), (count, 1))
+    return replace(MaskedSequence.unmasked(words, entities, spans), entity_labels=entities)
 
 
 def vectors_of(model: EntityModel, masked: Sequence[MaskedMention]) -> tuple[Tensor, Tensor]:

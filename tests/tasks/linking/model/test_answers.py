@@ -2,6 +2,7 @@
 
 import json
 import math
+import platform
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -250,6 +251,22 @@ def test_probabilities_are_those_of_loops_around_transformers(
     )
     agree(found[1], expected)
     agree(found[0], ByForce(theirs, model, other, certainty).run(is_global=is_global))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="another processor's products may round by their size")
+@pytest.mark.parametrize("is_global", [False, True])
+def test_no_digit_depends_on_what_is_computed_at_once(model: EntityModel, is_global: bool) -> None:
+    """A text alone has few rows in each product."""
+    documents = [
+        LinkingExample(text, [Mention(0, 3)], [candidates("A", "B", "C")])
+        for text in ("Ann", "Ann met", "Ann met Bob.", *(TEXT[size:] for size in range(0, len(TEXT), 7)))
+    ]
+    together = disambiguate(model, documents, is_global=is_global)
+    for document, [found] in zip(documents, together, strict=True):
+        [[alone]] = disambiguate(model, [document], is_global=is_global)
+        assert found
+        assert alone
+        assert np.array_equal(found.shares, alone.shares)
 
 
 def test_a_crowded_window_is_answered_in_parts(model: EntityModel, monkeypatch: pytest.MonkeyPatch) -> None:
