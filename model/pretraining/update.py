@@ -29,6 +29,7 @@ from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.luke.titles import named_vectors
 from model.pretraining.evaluation import MOST_SEQUENCES, evaluate, evaluating
 from model.pretraining.start import check_base, without_spare_words
+from model.training.precision import autocast
 
 MENTIONS = 8  # sequences that are read for each new entity, at most
 STEPS = 12  # of L-BFGS
@@ -80,7 +81,9 @@ def update(
     rows[known:] = start
     module.entity_head.bias[known:] = module.entity_head.bias[SPECIAL_ENTITIES:known].mean()
     chosen, weights = choose(corpus, known)
-    mentions = read_mentions(module, corpus, known, chosen, weights, progress)
+    record = read_optional(earlier / PRETRAINING)
+    precision = record.get("recipe", {}).get("precision", "float32")
+    mentions = read_mentions(module, corpus, known, chosen, weights, progress, precision=precision)
     mentioned = torch.unique(mentions.labels[mentions.labels >= known])
     if len(mentioned):
         numbered = known + torch.searchsorted(mentioned, mentions.labels)
@@ -90,11 +93,12 @@ def update(
     counts = {"new": len(rows) - known, "mentioned": len(mentioned)}
     counts |= {"sequences": len(chosen), "mentions": len(mentions.labels)}
     held_out = HeldOut.open(sequences, commonest)
-    figures = evaluate(module, held_out, sequences=MOST_SEQUENCES, first_new=known) if len(held_out) else {}
+    with autocast(device, precision):
+        figures = evaluate(module, held_out, sequences=MOST_SEQUENCES, first_new=known) if len(held_out) else {}
     output.mkdir(parents=True, exist_ok=True)
     lines = json.dumps({"step": 0, **figures}) + "\n"
     write_aside(output / EVALUATION, lambda aside: aside.write_text(lines, encoding="utf-8"))
-    write_json(output / PRETRAINING, {**read_optional(earlier / PRETRAINING), "updated": counts})
+    write_json(output / PRETRAINING, {**record, "updated": counts})
     save_model(output, module)
     return counts | {f"held_out_{name}": value for name, value in figures.items()}
 
@@ -185,8 +189,13 @@ def read_mentions(
     chosen: Integers,
     weights: Mapping[bool, float],
     progress: Callable[[int, int], None],
+    *,
+    precision: str = "float32",
 ) -> Mentions:
-    """The model's answers at the entities of these sequences, all of which are masked; words are as they are."""
+    """The model's answers at the entities of these sequences, all of which are masked; words are as they are.
+
+    The encoder has the precision of its pretraining, the head float32.
+    """
     device = next(module.parameters()).device
     masker = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=SEED, word_share=0.0, entity_share=1.0)
     table, bias = module.luke.entity_embeddings.token.weight[:known], module.entity_head.bias[:known]
@@ -195,8 +204,9 @@ def read_mentions(
         for first in range(0, len(chosen), BATCH):
             masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen[first : first + BATCH]]
             batch = collate(masked, max_mention_words=corpus.facts.max_mention_words, entities=True)
-            states, labels = module.masked_states(batch.to(device))[ENTITY_LOSS]
-            vectors = module.entity_head.transform(states)
+            with autocast(str(device), precision):
+                states, labels = module.masked_states(batch.to(device))[ENTITY_LOSS]
+            vectors = module.entity_head.transform(states.float())
             sums = functional.linear(vectors, table, bias)[:, SPECIAL_ENTITIES:].logsumexp(dim=1)
             of_each = [weights[bool((each.entity_labels >= known).any())] for each in masked]
             of_all = torch.tensor(of_each).repeat_interleave(torch.tensor([len(each.entity_ids) for each in masked]))

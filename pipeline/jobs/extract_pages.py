@@ -171,7 +171,7 @@ def page_rows(
     if fatal:
         return {"rejected": [(page.page_id, title, fatal, "", "")]}
     if page.redirect:
-        return {"redirects": [(title, *page.redirect)]}
+        return {"redirects": [(page.page_id, title, *page.redirect)]}
     try:
         extraction = extract(page.text, site, title=title, profile=profile, dumped=dumped)
         disambiguation = is_disambiguation(page.text, site)

@@ -172,7 +172,7 @@ class ExtractPages(DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 10
+    VERSION = 11
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 

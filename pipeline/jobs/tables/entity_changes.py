@@ -16,7 +16,7 @@ from pipeline.lookup.entities import SPECIAL_ENTITIES, EntityVocab
 from pipeline.mediawiki.site import SiteInfo
 
 FILE = "entity_changes.parquet"
-WAYS = ("qid", "page_id", "redirect", "title")
+WAYS = ("qid", "page_id", "redirect", "redirect", "title")  # the redirect with its page id, or at its title
 _OTHER_PAGE = len(WAYS)  # the rank of a page that has an entity's title, and is another one
 # An entity with one of these is a page of the dump; with another it keeps its id, and no page has it.
 WITH_PAGE = ("same", "renamed", "disambiguation", "new")
@@ -53,7 +53,9 @@ def build(job: SparkJob, *, old: EntityVocab, size: int, missing_pages: bool, is
     columns: list[Any] = [range(len(old)), old.titles, old.page_ids, old.qids or [None] * len(old)]
     entities = job.session.createDataFrame(pa.table(columns, schema=_OLD).slice(len(SPECIAL_ENTITIES)))
     described = counted.join(_kinds(job, pages), "page_id", "left").fillna(False, "is_disambiguation")
-    found = find_pages(entities, keep(described), job.read("ResolveRedirects", "titles/")).collect()
+    redirects = job.read("ExtractPages", "redirects/").select("page_id", F.col("source").alias("title"))
+    titles = job.read("ResolveRedirects", "titles/").join(redirects, "title", "left")
+    found = find_pages(entities, keep(described), titles).collect()
     top = top_linked(described, size).collect()
     changes = changes_of(old, [row.asDict() for row in found], [row.asDict() for row in top], is_whole=is_whole)
     with storage.parquet_rows(storage.join(job.folder, FILE), schemas.ENTITY_CHANGES.schema) as table:
@@ -85,17 +87,23 @@ def _kinds(job: SparkJob, pages: DataFrame) -> DataFrame:
 def find_pages(entities: DataFrame, pages: DataFrame, titles: DataFrame) -> DataFrame:
     """For each entity that has one, the page that it is now, by the first way (`rank`) that finds one.
 
-    A page is found by its QID, its page id, the redirect at the entity's title, or the title. One with the title whose
-    page id or QID is known to be another's has the last rank. Ties go to the first title in code points.
+    A page is found by its QID, its page id, the redirect that has this page id now, the redirect at the entity's title,
+    or the title. One with the title whose page id or QID is known to be another's has the last rank. Ties go to the
+    first title in code points. `titles` are those of ResolveRedirects, with the page ids of redirects.
     """
     redirects = titles.where("status in ('redirect', 'variant', 'missing')")
-    targets = redirects.select(F.col("title").alias("old_title"), F.col("canonical").alias("title"))
+    names = F.col("title").alias("old_title"), F.col("page_id").alias("old_page_id"), F.col("canonical").alias("title")
+    targets = redirects.select(*names)
     is_other = ((F.col("old_page_id") >= 0) & (F.col("page_id") >= 0)) | (F.col("old_qid") != F.col("qid"))
     ways = (
         (F.lit(0), entities.join(pages, F.col("old_qid") == F.col("qid"))),
         (F.lit(1), entities.join(pages.where("page_id >= 0"), F.col("old_page_id") == F.col("page_id"))),
-        (F.lit(2), entities.join(targets, "old_title").join(pages, "title")),
-        (F.when(is_other, _OTHER_PAGE).otherwise(3), entities.join(pages, F.col("old_title") == F.col("title"))),
+        (
+            F.lit(2),
+            entities.join(targets.drop("old_title").where("old_page_id >= 0"), "old_page_id").join(pages, "title"),
+        ),
+        (F.lit(3), entities.join(targets.drop("old_page_id"), "old_title").join(pages, "title")),
+        (F.when(is_other, _OTHER_PAGE).otherwise(4), entities.join(pages, F.col("old_title") == F.col("title"))),
     )
     columns = ("rank", "title", "page_id", "qid", "link_count", "is_disambiguation")
     rows = reduce(

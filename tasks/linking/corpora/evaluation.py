@@ -41,12 +41,14 @@ class EvaluationSettings(NamedTuple):
 
     `held_out` is the file of BuildDocuments, `gold` one of the user's. At most `most` documents of each are asked,
     and as many held-out pages choose. With `leaves_out_pages` those of `gold` go whose id is the title of a page.
+    Entities from `first_new` on, which an update has added, are scored apart, too.
     """
 
     held_out: Path
     gold: Path | None
     most: int
     leaves_out_pages: bool
+    first_new: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def build(
     parts, scores, answers = storage.join(folder, _PARTS), list[Figures](), b""
     for number, each in enumerate(sets):
         found = answered({**methods, **certain}, each, storage.join(parts, str(number)), tell)
-        scores.append(score(each, found, linker.finder))
+        scores.append(score(each, found, linker.finder, settings.first_new))
         answers += found[GLOBAL]
     content = {"calibrated_by": len(choosing) if certain else 0, "sets": scores}
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -236,7 +238,7 @@ def lines_of(asked: GoldSet, documents: Iterable[dict[str, Any]]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder) -> Figures:
+def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder, first_new: int | None) -> Figures:
     """The figures of each method for a set, of whose documents these are the answers."""
     with tempfile.TemporaryDirectory() as folder:
         gold, found = Path(folder) / DOCUMENTS, Path(folder) / ANSWERS
@@ -244,7 +246,7 @@ def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder)
         methods = {}
         for method, lines in answers.items():
             found.write_bytes(lines)
-            methods[method] = score_files(gold, found, finder, own_links=asked.is_of_dump)
+            methods[method] = score_files(gold, found, finder, own_links=asked.is_of_dump, first_new=first_new)
     return {
         "name": asked.name,
         "of_dump": asked.is_of_dump,

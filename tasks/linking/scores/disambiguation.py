@@ -16,7 +16,7 @@ from tasks.linking.scores.pairs import Pair
 
 class Outcome(NamedTuple):
     """A gold mention in the knowledge base: its document's number, and whether it is right, could be, and is so by the
-    prior; whether it has several candidates; the step that has found the page of its answer.
+    prior; whether it has several candidates; the step that has found the page of its answer; its page's entity.
     """
 
     document: int
@@ -25,20 +25,28 @@ class Outcome(NamedTuple):
     is_right_by_prior: bool
     has_several: bool
     step: str
+    entity_id: int | None
 
 
-def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:
+def disambiguation_scores(
+    pairs: Sequence[Pair], finder: CandidateFinder | None, first_new: int | None = None
+) -> Figures:
     """Of the gold mentions in the knowledge base how many have the right title.
 
     Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
     commonest candidate is right for (`prior`). Ambiguous are those with two candidates or more, the right one among
-    them. `steps` have how many answers are right by the look-up that has found their page.
+    them. `steps` have how many answers are right by the look-up that has found their page. With `first_new` mentions of
+    entities from that id on are scored apart (`new`), and those of the earlier ones (`earlier`).
     """
     rows = [row for number, pair in enumerate(pairs) for row in outcomes(number, pair, finder)]
     figures = {"overall": shares_of(rows, finder)}
     if finder:
         figures["ambiguous"] = shares_of([row for row in rows if row.is_reachable and row.has_several], finder)
         counts, right = (Counter(row.step for row in some) for some in (rows, [r for r in rows if r.is_right]))
+        if first_new is not None:
+            known = [(row.entity_id, row) for row in rows if row.entity_id is not None]
+            figures["earlier"] = shares_of([row for entity, row in known if entity < first_new], finder)
+            figures["new"] = shares_of([row for entity, row in known if entity >= first_new], finder)
         figures["steps"] = {step: {"mentions": counts[step], "right": right[step]} for step in STEPS if counts[step]}
     return figures
 
@@ -53,6 +61,7 @@ def outcomes(number: int, pair: Pair, finder: CandidateFinder | None) -> Iterato
             continue
         of_each, answer = found[pair.text[each.start : each.end]], answers.get((each.start, each.end))
         titles = [one.title for one in of_each.items]
+        target = finder.targets.get(each.title) if finder else None
         yield Outcome(
             number,
             answer == each.title,
@@ -60,6 +69,7 @@ def outcomes(number: int, pair: Pair, finder: CandidateFinder | None) -> Iterato
             titles[:1] == [each.title],
             len(titles) > 1,
             of_each.step_of(titles.index(answer)) if answer in titles else NONE,
+            target.entity_id if target else None,
         )
 
 

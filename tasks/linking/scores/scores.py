@@ -31,6 +31,7 @@ def score_files(
     *,
     leaves_out_pages: bool = False,
     own_links: bool = False,
+    first_new: int | None = None,
     left_out: Skipped | None = None,
     unknown_titles: Path | None = None,
 ) -> Figures:
@@ -42,6 +43,7 @@ def score_files(
         finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
         leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
         own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
+        first_new: id of the first entity that an update has added; such entities are scored apart, too.
         left_out: see `read_documents`; of the gold documents.
         unknown_titles: file for the gold mentions whose page the dump lacks, a line of JSON each; None: for none.
 
@@ -79,7 +81,7 @@ def score_files(
         "mentions": mention_counts(kept, len(unknown)),
         "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
         "without_page": without_page(pairs, found),
-        "disambiguation": disambiguation_scores(pairs, finder),
+        "disambiguation": disambiguation_scores(pairs, finder, first_new),
         "linking": linking_scores(pairs),
         "calibration": calibration_of(pairs),
     }

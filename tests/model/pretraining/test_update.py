@@ -33,7 +33,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = LukeForPretraining(replace(TINY, vocab_size=WORDS, entity_vocab_size=KNOWN, pad_token_id=1))
     torch.nn.init.normal_(module.entity_head.bias)
     save_model(folder, module)
-    (folder / "pretraining.json").write_text('{"preset": "tiny"}')
+    (folder / "pretraining.json").write_text('{"preset": "tiny", "recipe": {"precision": "bf16"}}')
     return folder
 
 

@@ -8,7 +8,7 @@ from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage, own_model
-from workflows.stages.tables import BuildContexts, BuildMentionTable
+from workflows.stages.tables import BuildContexts, BuildMentionTable, DiffDumps
 
 SCORES = "scores.json"
 
@@ -29,8 +29,15 @@ class EvaluateLinking(TorchStage):
 
     def requires(self) -> dict[str, Stage]:
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
+        stages |= self.cloned(DiffDumps) if self.settings.corpus.update_from else {}
         model = self.model_stage()
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
+
+    def first_new(self) -> int | None:
+        """The id of the first entity that is not the earlier model's, where there is one."""
+        if not self.settings.corpus.update_from:
+            return None
+        return int(self.clone(DiffDumps).manifest().facts["first_new"])
 
     def model_stage(self) -> Pretrain | ExportHuggingFace:
         """The stage that makes the model."""
@@ -62,6 +69,7 @@ class EvaluateLinking(TorchStage):
             gold=Path(self.settings.linking.gold) if self.settings.linking.gold else None,
             most=self.settings.linking.evaluated,
             leaves_out_pages=self.settings.linking.leave_out_pages,
+            first_new=self.first_new(),
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, settings, progress=show)

@@ -15,7 +15,7 @@ from pipeline.lookup.entities import SPECIAL_ENTITIES, EntityVocab
 
 OLD = "entity_id int, old_title string, old_page_id long, old_qid string"
 PAGES = "title string, page_id long, link_count long, qid string, is_disambiguation boolean"
-TITLES = "title string, canonical string, hops int, status string"
+TITLES = "title string, canonical string, hops int, status string, page_id long"
 # Title, page id and QID in the earlier vocabulary.
 ENTITIES = [
     ("Ape", 1, "Q1"),
@@ -27,6 +27,7 @@ ENTITIES = [
     ("Nowhere", 7, None),
     ("Linked", -1, None),
     ("Pluto", 8, "Q8"),  # written anew, with another page id
+    ("Burma", 9, None),  # renamed, and then made a redirect
 ]
 NOW = [
     ("Ape", 1, 9, "Q1", False),
@@ -38,6 +39,7 @@ NOW = [
     ("Linked", -1, 2, None, False),
     ("Pluto", 22, 3, "Q8", False),
     ("Moon", 23, 1, None, False),
+    ("Myanmar", 24, 3, None, False),
 ]
 
 
@@ -70,7 +72,8 @@ def test_each_change_has_its_reason(spark: Any, has_qids: bool, is_whole: bool) 
     entities = [(title, page_id, qid if has_qids else None) for title, page_id, qid in ENTITIES]
     pages = [(*page[:3], page[3] if has_qids else None, page[4]) for page in NOW]
     old = vocab_of(entities)
-    titles = [(page[0], page[0], 0, "page") for page in pages if page[1] > 0] + [("Turkey", "Türkiye", 1, "redirect")]
+    titles = [(page[0], page[0], 0, "page", None) for page in pages if page[1] > 0]
+    titles += [("Turkey", "Türkiye", 1, "redirect", 30), ("Union of Burma", "Myanmar", 1, "redirect", 9)]
     changes = changes_of(old, found_of(spark, old, pages, titles), top_of(pages), is_whole=is_whole)
     by_page = "qid" if has_qids else "page_id"
     lost = "gone" if is_whole else "not_in_dump"
@@ -84,6 +87,7 @@ def test_each_change_has_its_reason(spark: Any, has_qids: bool, is_whole: bool) 
         ("Nowhere", lost, None, None),
         ("Linked", "same", "title", "Linked"),
         ("Pluto", "same", "qid", "Pluto") if has_qids else ("Pluto", "split_off", None, None),
+        ("Burma", "renamed", "redirect", "Myanmar"),
         (None, "new", None, "Android"),
         (None, "new", None, "Mercury"),
         *([] if has_qids else [(None, "new", None, "Pluto")]),
@@ -92,7 +96,7 @@ def test_each_change_has_its_reason(spark: Any, has_qids: bool, is_whole: bool) 
     entities_now = updated(old, changes)
     assert entities_now.vocab.titles[: len(old)] == (
         *SPECIAL_ENTITIES, "Ape", "Android (robot)", "Turkey", "Türkiye", "Mercury#7", "Jaguar", "Nowhere", "Linked",
-        "Pluto" if has_qids else "Pluto#11",
+        "Pluto" if has_qids else "Pluto#11", "Myanmar",
     )  # fmt: skip
     assert entities_now.ids["Android"] == len(old)
     assert entities_now.drops["entities:merged"] == 1
@@ -105,7 +109,7 @@ def test_page_ids_of_another_wiki_are_refused(spark: Any, has_qids: bool) -> Non
         [(title, page_id + 1000, qid if has_qids else None) for title, page_id, qid in ENTITIES if page_id > 0]
     )
     pages = [(*page[:3], page[3] if has_qids else None, page[4]) for page in NOW]
-    titles = [(page[0], page[0], 0, "page") for page in pages]
+    titles = [(page[0], page[0], 0, "page", None) for page in pages]
     with pytest.raises(ValueError, match=r"--update-from: 6 .* 0 the same; it is another wiki's"):
         changes_of(old, found_of(spark, old, pages, titles), top_of(pages), is_whole=True)
 
@@ -115,7 +119,7 @@ def test_a_later_dump_may_have_again_what_this_one_lacks(spark: Any) -> None:
 
     def after(old: EntityVocab, *pages: tuple[str, int], moved: str = "Ape") -> EntityVocab:
         rows = [(title, page_id, 1, qid, False) for title, page_id, qid in ((*page, f"Q{page[1]}") for page in pages)]
-        titles = [(page[0], page[0], 0, "page") for page in rows] + [(moved, "Monkey", 1, "redirect")]
+        titles = [(page[0], page[0], 0, "page", None) for page in rows] + [(moved, "Monkey", 1, "redirect", 9)]
         return updated(old, changes_of(old, found_of(spark, old, rows, titles), [], is_whole=False)).vocab
 
     first = vocab_of([("Ape", 1, "Q1"), ("Monkey", 2, "Q2"), ("Moon", 3, "Q3"), ("Sun", 4, "Q4")])
@@ -138,7 +142,7 @@ def pairs(draw: st.DrawFn) -> tuple[EntityVocab, list[dict[str, Any]], list[Any]
     rows = top_of(pages)
     found = []
     for entity in draw(st.sets(st.integers(3, len(old) - 1))):
-        found.append({"entity_id": entity, "rank": draw(st.integers(0, 3)), **draw(st.sampled_from(rows))})
+        found.append({"entity_id": entity, "rank": draw(st.integers(0, 4)), **draw(st.sampled_from(rows))})
     return old, found, pages
 
 
@@ -190,19 +194,22 @@ def test_pages_of_2006_are_found_in_2016_whatever_they_are_called(spark: Any, sh
     assert (len(both), len(renamed)) == (206, 13)
     old = vocab_of([(title, number, None) for number, (title, _) in before.items()])
     pages = [(title, number, 1, None, False) for number, (title, redirect) in after.items() if not redirect]
-    titles = [(title, title, 0, "page") for title, _, *_ in pages]
-    titles += [(title, target, 1, "redirect") for title, target in after.values() if target]
+    titles = [(title, title, 0, "page", None) for title, _, *_ in pages]
+    lacking = {target for _, target in after.values() if target} - {page[0] for page in pages}
+    pages += [(title, -1, 1, None, False) for title in sorted(lacking)]
+    titles += [(title, target, 1, "redirect", number) for number, (title, target) in after.items() if target]
     changes = changes_of(old, found_of(spark, old, pages, titles), top_of(pages), is_whole=False)
     of_page = dict(zip(before, changes, strict=False))
     articles = {number for number, (_, redirect) in after.items() if not redirect}
     assert all(
         (of_page[number].title, of_page[number].by) == (after[number][0], "page_id") for number in articles & set(both)
     )
-    assert len(articles & set(renamed)) == 12  # the thirteenth page redirects today
+    [redirected] = {*renamed} - articles
+    assert (of_page[redirected].title, of_page[redirected].by) == (after[redirected][1], "redirect")
     owners = {each.title: each.entity_id for each in changes if each.change in WITH_PAGE}
     for title in ("Android", "Austin", "Asia Minor", "Argument", "Appeal"):
         earlier = old.ids()[title]
         assert owners.get(title) != earlier
         assert changes[earlier - 3].title != title
     assert not any(each.change == "gone" for each in changes)
-    assert WAYS == ("qid", "page_id", "redirect", "title")
+    assert WAYS == ("qid", "page_id", "redirect", "redirect", "title")
