@@ -61,6 +61,7 @@ class Certainty:
         guess_offset: added to what counts say of candidates that are guessed.
         guess_discount: the probability that a mention whose candidates are guesses alone stands for none of them.
         min_probability: a mention that is given, whose best candidate has a lower one, has no page.
+        min_detected: a name that is found in a text, whose link is less probable, has no page.
     """
 
     prior_weight: float = 1.0
@@ -72,6 +73,7 @@ class Certainty:
     guess_offset: float = 0.0
     guess_discount: float = 0.5
     min_probability: float = 0.0
+    min_detected: float = 0.0
 
     def probabilities(self, shares: ArrayLike, open_share: float | None) -> Floats:
         """The probability of each candidate.
@@ -99,6 +101,7 @@ _LIMITS = {
     "discount": (0, 1, " from 0 to 1"),
     "guess_discount": (0, 1, " from 0 to 1"),
     "min_probability": (0, 1, " from 0 to 1"),
+    "min_detected": (0, 1, " from 0 to 1"),
 }
 
 

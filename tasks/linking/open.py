@@ -37,7 +37,7 @@ class LinkerSettings:
         language: of the texts, by whose rules that model's sentences are cut; empty: the table's.
         most_candidates: pages that a mention can stand for, the commonest ones.
         min_link_probability: names that are links less often are not found.
-        min_probability: mentions whose page is less probable get none; None: that of the calibration for given ones.
+        min_probability: mentions whose page is less probable get none; None: the calibration says it.
         is_global: whether the model answers one mention after the other.
         finds_all: whether mentions are found also where a document brings its own.
         shows_candidates: whether an answer has all candidates.
@@ -147,11 +147,12 @@ def open_contexts(folder: Path, table: MentionTable) -> ContextTable:
 def with_certainty(linker: Linker, calibration: Path | None, min_probability: float | None) -> Linker:
     """Return the linker with a calibration that was made for it, and with this threshold of all mentions.
 
-    None: the calibration's, which is for mentions that are given; mentions that are found then have none.
+    None: the calibration's thresholds of given mentions and of the table's names; names that a model finds have none.
 
     Raises: ValueError for a calibration of something else.
     """
     certainty = read_certainty(calibration, basis_of(linker)) if calibration else linker.certainty
     if min_probability is not None:
-        certainty = replace(certainty, min_probability=min_probability)
-    return replace(linker, certainty=certainty, min_detected=min_probability or 0.0)
+        certainty = replace(certainty, min_probability=min_probability, min_detected=min_probability)
+    min_detected = 0.0 if linker.recognize and min_probability is None else certainty.min_detected
+    return replace(linker, certainty=certainty, min_detected=min_detected)

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from pipeline.lookup.names import page_title
 from tasks.io.probabilities import fit_temperature, least
+from tasks.io.records import Record
 from tasks.linking.calibration.outcomes import Outcomes, observe
-from tasks.linking.candidates import NO_LINKS
+from tasks.linking.candidates import NO_LINKS, OwnLinks
 from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, reliability
-from tasks.linking.documents.document import Document
+from tasks.linking.documents.document import Document, Mention
 from tasks.linking.linker import Linker
+from tasks.linking.scores.pairs import Pair, resolver
 
 # Of each part of a score the weight that is expected, the variance around it, and the least weight. Early in training a
 # model's logits are large, and say little.
@@ -34,6 +36,7 @@ WEIGHTS = {
 }
 LEAST_PRIOR = 0.25  # without a model: a few surprising mentions do not silence the counts
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
+MOST_SEARCHED = 100  # documents in which names are found, many times as many as are linked
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 _STEPS = 100  # of Newton's method, at most
 _DONE = 1e-9  # by so much the loss could still fall, nearly
@@ -55,7 +58,7 @@ def calibrate(
     there scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's
     scores depend on the answers to the others. The linker's own certainty is not asked. With `own_links` the
     documents are pages of the table's dump, whose links are taken out of the candidates. `weights` may come from the
-    same model in the other mode; None: they are chosen, as is the threshold. Raises: NothingToLearnError; ValueError
+    same model in the other mode; None: they are chosen, as are the thresholds. Raises: NothingToLearnError; ValueError
     where the contexts have read the documents.
     """
     if own_links:
@@ -73,6 +76,7 @@ def calibrate(
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
     certainty = replace(certainty, min_probability=min_probability)
+    certainty = replace(certainty, min_detected=fit_detected(linker, certainty, documents, own))
     figures = figures_of(outcomes, certainty)
     before = reliability(*known.answers(linker.certainty))
     return certainty, {
@@ -189,6 +193,24 @@ def fit_discount(outcomes: Outcomes) -> float:
             return -np.log(np.where(is_reached, found, 1 - found)).sum(axis=1)
 
     return round(least(loss, 0.0, MOST_DISCOUNT, 1e-4), 3)
+
+
+def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Document], own: Sequence[OwnLinks]) -> float:
+    """The threshold of the table's names in a text with the best F1 of links: it leaves about as many as they have.
+
+    It is that of the local way, also for the global one.
+    """
+    local = replace(linker, certainty=certainty, recognize=None, is_global=False, finds_all=True, min_detected=0.0)
+    confidences, is_right, known = list[float](), list[bool](), 0
+    for document, without in zip(documents[:MOST_SEARCHED], own, strict=False):
+        [answer] = local.answer([Record(document.where, {"text": document.text})], [without])
+        links = {Mention(each["start"], each["end"], each["title"]): each["confidence"] for each in answer["mentions"]}
+        pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without=without)
+        gold = {each for each in pair.gold if each.title}
+        known += len(gold)
+        confidences += [links[each] for each in pair.found]
+        is_right += [each in gold for each in pair.found]
+    return best_threshold(np.array(confidences), np.array(is_right), known) if confidences else 0.0
 
 
 def best_threshold(probabilities: Floats, is_right: Booleans, known: int) -> float:

@@ -162,7 +162,7 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     used_for = basis_of(linker(table, is_global=True))
-    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, -0.6, 0.4, 0.3)
+    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, -0.6, 0.4, 0.3, 0.2)
     assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty

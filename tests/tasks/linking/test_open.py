@@ -14,7 +14,7 @@ from pipeline import storage
 from tasks.linking.__main__ import parser
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.linker import basis_of
-from tasks.linking.open import LinkerSettings, open_linker
+from tasks.linking.open import LinkerSettings, open_linker, with_certainty
 from tasks.linking.options import settings_of
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG, fine_tuned
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     save_model(folder / "pretrain", LukeForPretraining(CONFIG))
     linker = open_linker(LinkerSettings(str(folder / "mentions"), contexts=str(folder / "contexts")))
-    write_certainty(folder / "calibration.json", Certainty(min_probability=0.5), basis_of(linker), {})
+    write_certainty(folder / "calibration.json", Certainty(min_probability=0.5, min_detected=0.2), basis_of(linker), {})
     (folder / "text").write_text("{")
     return folder
 
@@ -61,6 +61,18 @@ def test_a_part_that_does_not_fit_is_named(folder: Path, parts: dict[str, str], 
     with pytest.raises(ValueError, match=message) as raised:
         open_linker(LinkerSettings(**{"mentions": str(folder / "mentions"), **paths}, device="cpu"))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("asked", "given", "found"), [(None, 0.5, 0.2), (0.0, 0.0, 0.0), (0.3, 0.3, 0.3)])
+def test_a_calibration_has_a_threshold_of_its_own_for_names(
+    folder: Path, asked: float | None, given: float, found: float
+) -> None:
+    """It is that of the table's names: names that a model finds have none. A threshold that is given is that of all."""
+    parts = {"contexts": str(folder / "contexts"), "calibration": str(folder / "calibration.json")}
+    linker = open_linker(LinkerSettings(str(folder / "mentions"), **parts, min_probability=asked))
+    assert (linker.certainty.min_probability, linker.min_detected) == (given, found)
+    recognizing = replace(linker, recognize=lambda texts: [[] for _ in texts])
+    assert with_certainty(recognizing, Path(parts["calibration"]), asked).min_detected == (asked or 0.0)
 
 
 def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

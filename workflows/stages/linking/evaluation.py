@@ -23,7 +23,7 @@ class EvaluateLinking(TorchStage):
     """
 
     FOLDER = "linking"
-    VERSION = 15
+    VERSION = 16
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 

@@ -30,6 +30,8 @@ from tasks.linking.documents.document import Document, Mention, Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
+from tasks.linking.scores.pairs import Pair, resolver
+from tasks.linking.scores.scores import linking_scores
 from tests.support.asked import Linking
 from tests.support.contexts import write_context_table
 from tests.support.linking import linker_of, pages_of, write_model
@@ -296,6 +298,25 @@ def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     # The threshold is on these probabilities, too.
     kept = [right for probability, right in pairs if probability >= certainty.min_probability]
     assert fit["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + len(golds)), abs=1e-5)
+
+
+def test_names_are_linked_where_that_has_the_best_f1(work: Path) -> None:
+    """No other threshold of what is found in the text has a better one; a model that finds names is not asked."""
+    table = MentionTable(str(work / "mentions"))
+    linker = Linker(CandidateFinder(table), Annotator(table), recognize=lambda texts: [[] for _ in texts])
+    [document] = documents = read_documents(work / "documents.jsonl")
+    certainty, _ = calibrate(linker, documents)
+
+    def answered(least: float) -> tuple[list[float], float]:
+        local = replace(linker, recognize=None, certainty=certainty, min_detected=least)
+        [answer] = local.answer([Record("here", {"text": document.text})])
+        found = [Mention(each["start"], each["end"], each["title"]) for each in answer["mentions"]]
+        pair = Pair.of(document, [each for each in found if each.title], resolver(linker.finder))
+        return [each["confidence"] for each in answer["mentions"]], linking_scores([pair])["micro"]["f1"]
+
+    confidences, all_of_them = answered(0.0)
+    best = max(answered(least + 1e-6)[1] for least in confidences)
+    assert answered(certainty.min_detected)[1] == max(best, all_of_them) > 0
 
 
 def test_calibrate_writes_what_link_reads(work: Path, tmp_path: Path, run: Linking) -> None:
