@@ -42,13 +42,7 @@ def corpus() -> dict[str, Any]:
         },
         "links_by_status": {"page": 3, "missing": 1},
         "links_in_vocab": 2,
-        "entities": {
-            "entities": 2,
-            "never_linked": 1,
-            "half": 1,
-            "top": [{"title": HOSTILE, "link_count": 3}],
-            "rank_frequency": [[1, 3, HOSTILE]],
-        },
+        "entities": {"entities": 2, "never_linked": 1, "top": [{"title": HOSTILE, "link_count": 3}]},
         "names": 1,
         "sequences": [{"part": "training", **part}, {"part": "held out", **part}],
     }

@@ -46,8 +46,6 @@ def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) 
         speeds: the throughput of each pretraining.
     """
     made: dict[str, Chart | None] = {}
-    if corpus := content["corpus"]:
-        made["rank-frequency"] = rank_frequency(corpus["entities"])
     if training := content["training"]:
         records = ("log", "evaluations")
         logs, held_out = ({run: record[of] for run, record in training.items()} for of in records)
@@ -63,22 +61,6 @@ def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) 
     for task in dict.fromkeys(cell["task"] for cell in content["cells"]):
         made[f"fine-tuning-{task}"] = fine_tuning([cell for cell in content["cells"] if cell["task"] == task])
     return {name: chart for name, chart in made.items() if chart}
-
-
-def rank_frequency(entities: Mapping[str, Any]) -> Chart | None:
-    """Links of each entity by its rank, both on logarithmic axes."""
-    points = entities["rank_frequency"]
-    if not points:
-        return None
-    (_, most, first), linked = points[0], entities["entities"] - entities["never_linked"]
-    title = f"{first} has most links, {most:,}; half of all links go to {entities['half']:,} of {linked:,} entities"
-    note = "Links of each entity by its rank; both axes are logarithmic."
-    if len(points) < linked:
-        note += f" {len(points):,} entities are drawn, at equal distances."
-    series = Series("entities", 0, (1, 0), [(rank, count) for rank, count, _ in points])
-    svg = drawn_lines([series], Axis("rank", scale="log"), Axis("links", scale="log"))
-    rows = [(f"{rank:,}", name, f"{count:,}") for rank, count, name in thinned(points)]
-    return Chart(title, svg, ("rank", "entity", "links"), tuple(rows), note)
 
 
 def losses(logs: Mapping[str, Iterable[Line]], what: str) -> Chart | None:

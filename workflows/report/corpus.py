@@ -4,11 +4,9 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 """
 
 import json
-import math
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from operator import add
 from typing import Any
 
@@ -16,7 +14,6 @@ from pipeline import storage
 from workflows.base.stage import Stage
 
 TOP_ENTITIES = 25
-CURVE_POINTS = 2000
 CHANGES_SHOWN = 10
 COSTLIEST_TEMPLATES = 25
 
@@ -106,30 +103,12 @@ def largest_changes(folder: str) -> dict[str, dict[str, Any]]:
 
 
 def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """The counts of links to the entities.
-
-    Returns:
-        `entities`, `never_linked`, `half` (so many of the most linked have half of all links), `top` (the most linked
-        ones), and `rank_frequency`: [rank, links, title] of the linked entities, all of them or ranks at equal
-        distances of their logarithms.
-    """
-    linked = sum(count > 0 for count, _, _ in ranked)
-    sums = list(accumulate(count for count, _, _ in ranked))
-    points = ((rank, *ranked[rank - 1]) for rank in spaced_ranks(linked, CURVE_POINTS))
+    """The number of `entities`, of those that are `never_linked`, and the `top`: the most linked ones."""
     return {
         "entities": len(ranked),
-        "never_linked": len(ranked) - linked,
-        "half": bisect_left(sums, sums[-1] / 2) + 1 if linked else 0,
+        "never_linked": sum(not count for count, _, _ in ranked),
         "top": [{"title": title, "link_count": count} for count, _, title in ranked[:TOP_ENTITIES]],
-        "rank_frequency": [[rank, count, title] for rank, count, _, title in points],
     }
-
-
-def spaced_ranks(last: int, points: int) -> list[int]:
-    """Ranks from 1 to `last`: all, or at most so many, in the middle of whose logarithms lie equal distances."""
-    if last <= points:
-        return list(range(1, last + 1))
-    return sorted({round(math.exp(math.log(last) * step / (points - 1))) for step in range(points)})
 
 
 # Sequences

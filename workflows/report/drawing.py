@@ -6,7 +6,7 @@ data to Vega and escaped by it; a point tells its values where one points at it.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import markupsafe
@@ -59,20 +59,17 @@ class Axis(NamedTuple):
 
     title: str
     format: str = ",d"
-    scale: Literal["linear", "log"] = "linear"
     from_zero: bool = False
     ends: tuple[float, float] | None = None
 
     def spec(self, points: Iterable[float] = ()) -> dict[str, Any]:
         """The channel of Vega-Lite; where points are few, its ticks are at them."""
-        scale: dict[str, Any] = {"type": self.scale, "zero": self.from_zero, "nice": self.ends is None}
+        scale: dict[str, Any] = {"type": "linear", "zero": self.from_zero, "nice": self.ends is None}
         if self.ends:
             scale["domain"] = list(self.ends)
         axis: dict[str, Any] = {"format": self.format, "tickCount": 5, "title": self.title}
         if 0 < len(places := sorted({*points})) <= MOST_TICKS:
             axis["values"] = places
-        if self.scale == "log":
-            axis["values"] = [10**power for power in range(12)]
         return {"type": "quantitative", "scale": scale, "axis": axis}
 
 

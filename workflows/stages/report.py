@@ -43,7 +43,7 @@ class Report(CorpusStage):
     """
 
     FOLDER = "report"
-    VERSION = 19
+    VERSION = 20
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(

@@ -253,11 +253,7 @@ def variants() -> dict[str, dict[str, Any]]:
         for seed in seeds
     ]
     long = {**corpus, "dump_parts": [{"name": LONG, "bytes": 1, "sha256": LONG}]}
-    long["entities"] = {
-        **corpus["entities"],
-        "top": [{"title": LONG, "link_count": 3}],
-        "rank_frequency": [[1, 3, LONG]],
-    }
+    long["entities"] = {**corpus["entities"], "top": [{"title": LONG, "link_count": 3}]}
     return {
         "no model": {**whole, "training": None, "linking": None, "answers": [], "cells": []},
         "no corpus": {**whole, "corpus": None, "funnel": [], "training": None, "linking": None, "answers": []},

@@ -32,23 +32,12 @@ def test_entities_by_rank(tmp_path: Path) -> None:
     assert ranked == [(9, 6, HOSTILE), (2, 5, "a"), (2, 3, "b"), (0, 4, "never")]
     figures = entity_figures(ranked)
     assert (figures["entities"], figures["never_linked"]) == (4, 1)
-    assert figures["rank_frequency"] == [[1, 9, HOSTILE], [2, 2, "a"], [3, 2, "b"]]
     assert [row["title"] for row in figures["top"]] == [HOSTILE, "a", "b", "never"]
-
-
-def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "CURVE_POINTS", 50)
-    ranked = [(10_000 - number, number + 3, str(number)) for number in range(9_999)]
-    points = entity_figures(ranked)["rank_frequency"]
-    assert points[0] == [1, 10_000, "0"]
-    assert points[-1] == [9_999, 2, "9998"]
-    assert 30 < len(points) <= 50
-    assert all(count == 10_001 - rank for rank, count, _ in points)
 
 
 def test_a_corpus_without_links(tmp_path: Path) -> None:
     ranked = ranked_entities(write_vocab(tmp_path, []))
-    assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "half": 0, "top": [], "rank_frequency": []}
+    assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": []}
 
 
 def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int, int, str]]]) -> str:

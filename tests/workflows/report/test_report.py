@@ -332,7 +332,7 @@ def test_a_dump_without_held_out_pages_has_no_such_figures(content: dict[str, An
         ("corpus.sequences", [], "No sequences were made."),
         ("corpus.links_by_status", {}, "There is no link."),
         ("corpus.lost_text.top", [], "<p>None was counted.</p>"),
-        ("corpus.entities.rank_frequency", [], "A tiny model shows"),
+        ("corpus.entities.top", [], "A tiny model shows"),
         ("stages", [], "A tiny model shows"),
         ("setting.dump", [], "<h1>LUKE</h1>"),
         ("linking.sets", [], "No document was linked."),
