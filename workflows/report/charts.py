@@ -1,7 +1,6 @@
 """The report's charts: each a finding in words, a picture, and its numbers as a table."""
 
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,13 +37,8 @@ class Chart:
     note: str = ""
 
 
-def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) -> dict[str, Chart]:
-    """All charts by name; what there are no data for is left out.
-
-    Args:
-        content: the report's content.
-        speeds: the throughput of each pretraining.
-    """
+def charts(content: Mapping[str, Any]) -> dict[str, Chart]:
+    """All charts of the report's content by name; what there are no data for is left out."""
     made: dict[str, Chart | None] = {}
     if training := content["training"]:
         records = ("log", "evaluations")
@@ -57,9 +51,6 @@ def charts(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) 
         for number, each in enumerate(linking["sets"]):
             made[f"methods-{number}"] = methods(each)
             made[f"reliability-{number}"] = reliability(each)
-    made["throughput"] = throughput({run: speed["steps"] for run, speed in speeds.items()})
-    for task in dict.fromkeys(cell["task"] for cell in content["cells"]):
-        made[f"fine-tuning-{task}"] = fine_tuning([cell for cell in content["cells"] if cell["task"] == task])
     return {name: chart for name, chart in made.items() if chart}
 
 
@@ -97,34 +88,6 @@ def known_entities(evaluations: Sequence[Line]) -> Chart | None:
     note = "Equal titles: the page whose title is the mention. Commonest: what its text most often links to."
     axis = Axis("right", SHARE)
     return chart(f"Known entities named right: {', '.join(ends)}", series, "step", axis, "{:.1%}", note)
-
-
-def throughput(steps: Mapping[str, Iterable[Line]]) -> Chart | None:
-    """Words a second by step."""
-    series = list(by_step(steps, "words_per_second"))
-    if not series:
-        return None
-    middles = [f"{statistics.median(y for _, y in each.points):,.0f} ({each.name})" for each in series]
-    title = f"Words a second, by the median: {', '.join(middles)}"
-    return chart(title, series, "step", Axis("words a second", ",.3~s", from_zero=True), "{:,.0f}")
-
-
-def fine_tuning(cells: Sequence[Line]) -> Chart | None:
-    """F1 on dev by epoch, a line for each finished cell of a task."""
-    variants: dict[str, int] = {}
-    series = []
-    for cell in cells:
-        epochs = cell.get("metrics", {}).get("epochs", ())
-        if points := known_points((row["epoch"], row["dev_f1"]) for row in epochs):
-            colour = variants.setdefault(cell["variant"], len(variants))
-            name = f"{cell['variant']}, seed {cell['seed']}"
-            series.append(Series(name, colour, (1, 0), points, has_points=True))
-    if not series:
-        return None
-    best, name = max((max(y for _, y in each.points), each.name) for each in series)
-    title = f"{cells[0]['task'].replace('_', ' ')}: F1 on dev {best:.1%}, {name}"
-    title += " (example data)" * any(cell["data"]["is_example"] for cell in cells)
-    return chart(title, series, "epoch", Axis("F1 on dev", SHARE, ends=(0, 1)), "{:.1%}")
 
 
 def methods(scored: Mapping[str, Any]) -> Chart | None:

@@ -79,7 +79,7 @@ def render_page(
     import markupsafe
 
     speeds, runs, settings = speeds or {}, runs or {}, settings or {}
-    drawn, workdir = charts(content, speeds), shlex.quote(settings.get("workdir", "work"))
+    drawn, workdir = charts(content), shlex.quote(settings.get("workdir", "work"))
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     return render(
         "report.html",

@@ -21,7 +21,7 @@ from tests.support import linked
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
 from tests.support.stages import run_of
-from workflows.report.charts import POINTS, charts, fine_tuning, known_entities, losses, reliability
+from workflows.report.charts import POINTS, charts, held_out_words, known_entities, losses, reliability
 from workflows.report.corpus import corpus_figures
 from workflows.report.drawing import WIDTH
 from workflows.report.linking import shown_document
@@ -118,10 +118,10 @@ def test_titles_stay_text(content: dict[str, Any]) -> None:
     assert len(re.findall(r"(?<!\\)\|", entity)) == 3, "a title does not end its cell"
 
 
-def test_charts_hold_no_markup_of_titles(content: dict[str, Any]) -> None:
+def test_charts_hold_no_markup_of_names() -> None:
     """Vega escapes the names that it draws, and what a point tells."""
-    cell = content["cells"][0] | {"variant": HOSTILE}
-    drawn = fine_tuning([cell, content["cells"][2]])
+    log = [{"step": step, "masked_word_accuracy": 0.5} for step in (1, 2)]
+    drawn = held_out_words({HOSTILE: log, "other": log})
     assert drawn
     svg = ElementTree.fromstring(drawn.svg)
     assert {each.tag.rpartition("}")[2] for each in svg.iter()} <= {"svg", "g", "path", "line", "text", "title"}
@@ -130,9 +130,9 @@ def test_charts_hold_no_markup_of_titles(content: dict[str, Any]) -> None:
     assert not {"onclick", "onerror", "href", "style"} & {name for each in svg.iter() for name in each.attrib}
 
 
-def test_a_chart_of_many_lines_is_no_wider_than_its_place(content: dict[str, Any]) -> None:
-    cells = [content["cells"][0] | {"seed": seed} for seed in range(40)]
-    drawn = fine_tuning(cells)
+def test_a_chart_of_many_lines_is_no_wider_than_its_place() -> None:
+    log = [{"step": step, "masked_word_loss": 2.0} for step in (1, 2)]
+    drawn = losses({f"variant, seed {seed}": log for seed in range(40)}, "word")
     assert drawn
     _, _, width, _ = str(ElementTree.fromstring(drawn.svg).get("viewBox")).split()
     assert float(width) < 1.6 * WIDTH
@@ -146,7 +146,7 @@ def test_long_logs_are_drawn_to_their_end() -> None:
 
 
 def test_charts_have_the_colours_of_the_page(content: dict[str, Any]) -> None:
-    for chart in charts(content, {"Pretrain": SPEED}).values():
+    for chart in charts(content).values():
         shades = {
             each.attrib[name]
             for each in ElementTree.fromstring(chart.svg).iter()
