@@ -22,7 +22,6 @@ from tasks.finetuning.paper import DATASETS, fine_tuning
 
 Cell = Mapping[str, Any]
 DONE = "done"
-STATES = (DONE, "failed", "no data", "no weights")
 TUNED = "tuned"
 SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
 """The settings that a search on dev chooses: with the preset TUNED they need not be those that the paper's found."""
@@ -82,13 +81,9 @@ class Origin:
 
 
 def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
-    """The origin of the cells of one task and one variant, which differ in their seeds alone.
-
-    Raises: ValueError where they differ in more, since a mean over unlike things means nothing.
-    """
+    """The origin of the cells of one task and one variant, which differ in their seeds alone."""
     if not cells:
         return Origin(DATASETS[task], "", "", "", (), ("not among these experiments",), ())
-    _check_alike(cells)
     first, done = cells[0], [cell for cell in cells if cell["state"] == DONE]
     return Origin(
         dataset=DATASETS[task],
@@ -152,20 +147,6 @@ def _problems(cells: Sequence[Cell]) -> list[str]:
             problem = cell["state"] + f" ({cell['reason']})" * bool(cell["reason"])
             seeds.setdefault(problem, []).append(cell["seed"])
     return [f"{_seeds(numbers)}: {problem}" for problem, numbers in seeds.items()]
-
-
-def _check_alike(cells: Sequence[Cell]) -> None:
-    """Raises: ValueError where cells differ in more than the seed, or two have the same."""
-    name = f"experiments.json: {cells[0]['task']}, {cells[0]['variant']}"
-    used = [cell["configuration"] for cell in cells if cell["state"] == DONE]
-    values = {field: [cell[field] for cell in cells] for field in ("data", "weights", "preset")}
-    values |= {field: [each.get(field) for each in used] for field in ("hyperparameters", "model")}
-    for field, found in values.items():
-        if any(value != found[0] for value in found):
-            raise ValueError(f"{name}: the seeds have different {field}; wanted the same for all, run them again")
-    seeds = [cell["seed"] for cell in cells]
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"{name}: found seeds {', '.join(map(str, seeds))}; wanted each once")
 
 
 def _of_entities(cell: Cell) -> Iterator[Caveat]:

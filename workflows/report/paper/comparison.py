@@ -17,7 +17,6 @@ from workflows.report.paper.caveats import (
     DONE,
     EXAMPLE_DATA,
     NOTES,
-    STATES,
     Cell,
     Origin,
     marks_of,
@@ -160,14 +159,7 @@ class Compared:
 
 
 def compare(cells: Sequence[Cell]) -> Compared:
-    """The paper's tables with ours beside them, from the cells of experiments.json.
-
-    Raises: ValueError for cells that are unlike but for their seeds, of an unknown state, or done without a score
-    that a table has.
-    """
-    for cell in cells:
-        if cell["state"] not in STATES:
-            raise ValueError(f"{_name(cell)}: state is {cell['state']!r}; wanted one of {', '.join(STATES)}")
+    """The paper's tables with ours beside them, from the cells of a grid."""
     results = tuple(result_table(table, cells) for table in TABLES if table.measures)
     ours = [row.ours for table in results for row in table.rows if row.ours]
     marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
@@ -222,7 +214,7 @@ def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
 
 def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> OurFigure:
     """Mean, deviation, best and difference to `paper` (percent) of the cells that differ in their seeds alone."""
-    done = [_percent(cell, measure) for cell in cells if cell["state"] == DONE]
+    done = [100.0 * float(cell["metrics"][measure.split][measure.metric]) for cell in cells if cell["state"] == DONE]
     if not done:
         states = Counter(cell["state"] for cell in cells)
         return OurFigure(None, None, None, 0, None, ", ".join(states) or "not run")
@@ -238,20 +230,6 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
         difference=None if paper is None else mean - paper,
         state=state,
     )
-
-
-def _percent(cell: Cell, measure: Measure) -> float:
-    scores = cell["metrics"].get(measure.split, {})
-    if measure.metric not in scores:
-        raise ValueError(
-            f"{_name(cell)}: it is done, but its metrics lack {measure.split}.{measure.metric}, which a table of the "
-            f"paper has; remove {cell['folder'] or 'its folder'} and run it again"
-        )
-    return 100.0 * float(scores[measure.metric])
-
-
-def _name(cell: Cell) -> str:
-    return f"experiments.json: {cell['task']}, {cell['variant']}, seed {cell['seed']}"
 
 
 def experiment(cell: Cell) -> Experiment:

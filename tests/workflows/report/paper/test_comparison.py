@@ -296,23 +296,6 @@ def test_seeds_that_did_not_end_well_are_counted() -> None:
     assert row_of(compare(only), 3, "LUKE").ours.figures[0].text == "failed, no data"
 
 
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        ([cell(seed=1), cell(seed=2, data="wikigold")], "ner, luke: the seeds have different data"),
-        ([cell(seed=1), cell(seed=2, weights="luke-base")], "the seeds have different weights"),
-        ([cell(seed=1), cell(seed=2, preset="tuned")], "the seeds have different preset"),
-        ([cell(seed=1), cell(seed=2, model="base")], "the seeds have different model"),
-        ([cell(seed=1), cell(seed=1)], "found seeds 1, 1; wanted each once"),
-        ([cell(state="lost")], "state is 'lost'; wanted one of done, failed, no data, no weights"),
-        ([{**cell(), "metrics": {"test": {}}}], r"seed 1: it is done, but its metrics lack test\.f1"),
-    ],
-)
-def test_unlike_things_are_not_averaged(cells, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        compare(cells)
-
-
 def test_questions_without_a_mention_table_are_marked() -> None:
     """LUKE on SQuAD takes Wikipedia's entities; without them its row is nearly the one without entity inputs."""
     for variant, row, mentions, marks in (
