@@ -4,7 +4,6 @@ from typing import Any
 
 from tests.support import linked
 from tests.support.compared import cell
-from workflows.report.linking import PUBLISHED
 from workflows.report.overview import step
 
 HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
@@ -70,7 +69,7 @@ def content() -> dict[str, Any]:
         },
         "answers": [answer(HOSTILE, 0.9), answer("Rome", 0.25, said="Paris")],
         "cells": cells(),
-        "linking": {**linked.scores(), "published": PUBLISHED},
+        "linking": linked.scores(),
     }  # fmt: skip
 
 

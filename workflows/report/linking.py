@@ -32,14 +32,6 @@ Place = tuple[int, int]
 Resolve = Callable[[Mention], str | None]
 """The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
 
-# Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages with
-# the mentions given: accuracy in the knowledge base for AIDA-B, micro F1 for the others.
-PUBLISHED = {
-    "system": "LUKE-ED",
-    "source": "Yamada et al., NAACL 2022, arXiv 1909.00426",
-    "accuracy": {"AIDA-B": 95.0, "MSNBC": 96.3, "AQUAINT": 93.5, "ACE2004": 91.9, "CWEB": 78.9, "WIKI": 89.1},
-}
-
 # The outcomes for a mention.
 RIGHT, WRONG = "right", "wrong"
 MISSED = "missed"  # the gold document has a link here
@@ -48,10 +40,8 @@ UNLINKED = "unlinked"  # nor has the gold document a link here to a page that th
 
 
 def linking_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
-    """The scores of documents by each method, beside those that were published; None where none were made."""
-    if STAGE not in stages:
-        return None
-    return {**stages[STAGE].read_json(SCORES), "published": PUBLISHED}
+    """The scores of documents by each method; None where none were made."""
+    return stages[STAGE].read_json(SCORES) if STAGE in stages else None
 
 
 def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
