@@ -1,10 +1,8 @@
 """Sequences as Arrow IPC streams, one shard for each block of pages; and figures about finished ones."""
 
 import contextlib
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -109,7 +107,7 @@ def describe_sequences(paths: Iterable[str]) -> dict[str, Any]:
     annotations = sizes["words_per_mention"].total()
     return {
         "sequences": sizes["words_per_sequence"].total(),
-        "words": _weighted(sizes["words_per_sequence"].items()),
+        "words": sum(size * count for size, count in sizes["words_per_sequence"].items()),
         "annotations": annotations,
         "unknown_entities": unknown,
         "unknown_share": unknown / annotations if annotations else 0.0,
@@ -120,21 +118,3 @@ def describe_sequences(paths: Iterable[str]) -> dict[str, Any]:
 def _add(counts: Counter[int], values: pa.Array) -> None:
     for row in pc.value_counts(values).to_pylist():
         counts[row["values"]] += row["counts"]
-
-
-def _weighted(counts: Iterable[tuple[int, int]]) -> int:
-    return sum(size * count for size, count in counts)
-
-
-def summary(counts: Mapping[str, int]) -> dict[str, float]:
-    """Mean, median, 95th percentile (nearest rank) and largest of sizes that are counted; all 0 where there is none."""
-    sizes = sorted((int(size), count) for size, count in counts.items())
-    total = sum(count for _, count in sizes)
-    if not total:
-        return {"mean": 0.0, "median": 0, "p95": 0, "largest": 0}
-    reached = list(accumulate(count for _, count in sizes))
-
-    def at(share: float) -> int:
-        return sizes[bisect_left(reached, share * total)][0]
-
-    return {"mean": _weighted(sizes) / total, "median": at(0.5), "p95": at(0.95), "largest": sizes[-1][0]}

@@ -20,13 +20,10 @@ HELD_OUT = {
     | {"mean_reciprocal_rank": 0.4, "most_frequent_top_1": 0.125, "commonest_top_1": 0.25, "title_top_1": 0.3125},
     "known_entity_seen_0": {"count": 0},
 }
-SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
-NAMES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 
 
 def corpus() -> dict[str, Any]:
     part = {"sequences": 2, "words": 7654, "annotations": 9, "unknown_share": 0.125}
-    part |= {"sizes": dict.fromkeys(NAMES, SIZES)}
     return {
         "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
         "language": "en",

@@ -115,18 +115,16 @@ def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """The counts of the sequences that pretraining sees, and of those that are held out, with their sizes.
+    """The counts of the sequences that pretraining sees, and of those that are held out.
 
     Args:
         folder: of the stage BuildSequences.
     """
     from pipeline.lookup.held_out import HELD_OUT
-    from pipeline.sequences.shards import SEEN, SIZES, STATISTICS, summary
+    from pipeline.sequences.shards import SEEN, SIZES, STATISTICS
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
-    rows = []
-    for part in (SEEN, HELD_OUT):
-        sizes = {name: summary(statistics[part].pop(name)) for name in SIZES}
-        title = {SEEN: "training", HELD_OUT: "held out"}[part]
-        rows.append({"part": title, **statistics[part], "sizes": sizes})
-    return rows
+    return [
+        {"part": title, **{name: value for name, value in statistics[part].items() if name not in SIZES}}
+        for part, title in ((SEEN, "training"), (HELD_OUT, "held out"))
+    ]

@@ -10,7 +10,7 @@ from pipeline import schemas
 from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import name_of
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import ROWS_PER_BATCH, describe_sequences, shard, summary, write_title_words
+from pipeline.sequences.shards import ROWS_PER_BATCH, describe_sequences, shard, write_title_words
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.arrow import open_arrow
 
@@ -173,17 +173,3 @@ def test_statistics_equal_counting(
         "words_per_mention": [size for _, _, size in mentions],
     }.items():
         assert found[name] == {str(size): count for size, count in sorted(Counter(sizes).items())}
-
-
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=60))
-def test_summary_equals_sorting(values: list[int]) -> None:
-    found = summary({str(size): count for size, count in Counter(values).items()})
-    ordered = sorted(values)
-    assert found["mean"] == pytest.approx(sum(values) / len(values))
-    for name, share in (("median", 50), ("p95", 95)):
-        assert found[name] == ordered[-(-share * len(values) // 100) - 1]
-    assert found["largest"] == ordered[-1]
-
-
-def test_summary_of_nothing() -> None:
-    assert summary({}) == {"mean": 0.0, "median": 0, "p95": 0, "largest": 0}

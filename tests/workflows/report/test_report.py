@@ -185,7 +185,7 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
         assert text in page
     for text in ("1 h 06 min", "98,765", "2.5 GB", "1.5 TFLOP/s", "A tiny model shows", "7,654"):
         assert text in page
-    assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
+    assert "| held out | 2 | 7,654 | 9 | 12.5% |" in markdown
     assert "Preset <b>tiny</b> with batch_size 64, profile" in page
     assert r"Preset tiny with batch\_size 64, profile fixed" in markdown  # as Markdown escapes it
     content["setting"] |= {"preset": "large", "changes": ""}
