@@ -1,7 +1,6 @@
 """ReCoRD's questions, in its own JSON, SuperGLUE's lines or Hugging Face's rows: reading, writing predictions."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +51,8 @@ def read(path: Path) -> Dataset:
     if is_superglue and "query" in passages[0].values:
         examples = tuple(map(parse_row, passages))
     else:
-        after_end = 1 if ends_are_included(passages) else 0
         examples = tuple(
-            parse(question, passage, after_end)
+            parse(question, passage)
             for record in passages
             for passage in [Record(f"{record.where}: passage", record.field("passage", dict, "an object"))]
             for question in children(record, "qas")
@@ -65,25 +63,11 @@ def read(path: Path) -> Dataset:
     return Dataset(path, examples, is_superglue)
 
 
-def ends_are_included(passages: Sequence[Record]) -> bool:
-    """Return whether `end` is an answer's last character, as it is in both releases, or the one after it."""
-    votes: Counter[int] = Counter()
-    for record in passages:
-        text = record.field("passage", dict, "an object").get("text")
-        for question in children(record, "qas"):
-            for answer in children(question, "answers") if "answers" in question.values else ():
-                start, end, found = (answer.values.get(name) for name in ("start", "end", "text"))
-                if isinstance(text, str) and isinstance(start, int) and isinstance(end, int):
-                    votes[1] += text[start : end + 1] == found
-                    votes[0] += text[start:end] == found
-    return votes[1] >= votes[0]
-
-
-def parse(record: Record, passage: Record, after_end: int) -> Example:
+def parse(record: Record, passage: Record) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
     text = common.filled_text(passage, "text")
     given = children(record, "answers")
-    answers = [(characters(answer, len(text), after_end), answer.text("text")) for answer in given]
+    answers = [(characters(answer, len(text)), answer.text("text")) for answer in given]
     if not answers:
         raise record.error("answers is empty; wanted at least one; remove the question")
     number = record.field("idx", int, "the question's number") if "idx" in record.values else None
@@ -91,7 +75,7 @@ def parse(record: Record, passage: Record, after_end: int) -> Example:
         id=record.identifier() if number is None else str(number),
         question=with_placeholder(record, "query"),
         passage=text,
-        entities=in_order(characters(each, len(text), after_end) for each in children(passage, "entities")),
+        entities=in_order(characters(each, len(text)) for each in children(passage, "entities")),
         answers=tuple(answers),
         record=record,
     )
@@ -154,10 +138,10 @@ def from_records(records: Sequence[Record]) -> Dataset:
     return Dataset(Path("input"), tuple(examples))
 
 
-def characters(record: Record, length: int, after_end: int) -> CharacterSpan:
-    """`start` and `end` of a record as a half-open span of a text."""
+def characters(record: Record, length: int) -> CharacterSpan:
+    """`start` and `end` of a record, its last character in both releases, as a half-open span of a text."""
     start, end = (record.field(side, int, "a character's number") for side in ("start", "end"))
-    return record.span("start, end", [start, end + after_end], length, "characters")
+    return record.span("start, end", [start, end + 1], length, "characters")
 
 
 def in_order(spans: Any) -> tuple[CharacterSpan, ...]:
