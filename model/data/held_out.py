@@ -72,13 +72,11 @@ class HeldOut:
 
     @cached_property
     def titled(self) -> dict[bytes, int]:
-        """The entity of each title, and of each title's name alone, by their word ids; empty without titles' words.
+        """The entity of each title, and of each title's name alone, by their word ids.
 
         A whole title goes before a name. A name that several titles have is that of the one with most links, which
         stands first.
         """
-        if not self.corpus.has_titles:
-            return {}
         titles = self.corpus.titles()
         return {
             words.word_ids[words.offsets[entity] : words.offsets[entity + 1]].tobytes(): entity

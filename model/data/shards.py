@@ -84,18 +84,11 @@ class Corpus:
     def __reduce__(self) -> tuple[type["Corpus"], tuple[Path, str]]:
         return Corpus, (self.folder, self.part)
 
-    @property
-    def has_titles(self) -> bool:
-        """Return whether the folder holds the words of the entities' titles."""
-        return TITLE_WORDS in self.listed
-
     def titles(self) -> Titles:
         """The words of the entities' titles; ValueError for a file that is not of this vocabulary."""
         path = self.folder / TITLE_WORDS
-        if not self.has_titles:
-            raise ValueError(
-                f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or give --entity-start random"
-            )
+        if TITLE_WORDS not in self.listed:
+            raise ValueError(f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}")
         table = open_table(path, TITLE_COLUMNS)
         whole, names = (read_title_words(path, table.column(name), self.facts) for name in TITLE_COLUMNS)
         return Titles(whole, names)

@@ -80,11 +80,9 @@ def evaluate(
     if not found.shape[1]:
         return figures
     commonest, known, titled = found[SCORES:].astype(np.int64)
+    has_table = bool(held_out.commonest)
     baselines = Baselines(
-        held_out.most_frequent,
-        commonest if held_out.commonest else None,
-        known if held_out.commonest else None,
-        titled if held_out.titled else None,
+        held_out.most_frequent, commonest if has_table else None, known if has_table else None, titled
     )
     return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts, first_new)
 

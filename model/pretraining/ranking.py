@@ -48,7 +48,7 @@ class Baselines:
     most_frequent: tuple[int, int]
     commonest: Integers | None
     commonest_known: Integers | None
-    titled: Integers | None = None
+    titled: Integers
 
 
 @torch.no_grad()

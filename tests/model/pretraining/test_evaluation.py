@@ -142,9 +142,7 @@ def test_baselines_answer_at_the_same_places(module: LukeForPretraining, folder:
     assert "masked_entity_commonest_top_1" not in evaluate(module, HeldOut.open(folder))
 
 
-def test_a_title_answers_for_the_mention_that_is_its_words(
-    module: LukeForPretraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_title_answers_for_the_mention_that_is_its_words(module: LukeForPretraining, tmp_path: Path) -> None:
     """A whole title goes before a name, the first of equal names before others, and what is no title is wrong."""
     # Titles by `title_words`: 3 is [7], 4 is [8, 9] and named [8], 5 is [9, 10, 11] and named [9], ..., 8 is
     # [12, 13, 14] and named [12], 9 is [13], and 11 has no words.
@@ -162,8 +160,6 @@ def test_a_title_answers_for_the_mention_that_is_its_words(
     right = [(answer if answer >= 0 else frequent) == entity for answer, (_, entity) in zip(wanted, cases, strict=True)]
     assert figures["known_entity_title_top_1"] == figures["masked_entity_title_top_1"] == np.mean(right) >= 0.75
     assert not any("commonest" in name for name in figures)
-    monkeypatch.setattr(Corpus, "has_titles", False)
-    assert not any("title" in name for name in evaluate(module, HeldOut.open(tmp_path)))
 
 
 def test_masks_and_sample_are_the_same_every_time(module: LukeForPretraining, folder: Path) -> None:
