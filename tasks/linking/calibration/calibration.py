@@ -202,7 +202,8 @@ def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Docum
     """
     local = replace(linker, certainty=certainty, recognize=None, is_global=False, finds_all=True, min_detected=0.0)
     confidences, is_right, known = list[float](), list[bool](), 0
-    for document, without in zip(documents[:MOST_SEARCHED], own, strict=False):
+    step = -(-len(documents) // MOST_SEARCHED)
+    for document, without in zip(documents[::step], own[::step], strict=True):
         [answer] = local.answer([Record(document.where, {"text": document.text})], [without])
         links = {Mention(each["start"], each["end"], each["title"]): each["confidence"] for each in answer["mentions"]}
         pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without=without)
