@@ -196,9 +196,10 @@ def fit_discount(outcomes: Outcomes) -> float:
 
 
 def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Document], own: Sequence[OwnLinks]) -> float:
-    """The threshold of the table's names in a text with the best F1 of links: it leaves about as many as they have.
+    """The threshold of the table's names in a text with the best F1 of links.
 
-    It is that of the local way, also for the global one.
+    A page links a name once: it is right at all places where it has that page. The threshold is that of the local way,
+    also for the global one.
     """
     local = replace(linker, certainty=certainty, recognize=None, is_global=False, finds_all=True, min_detected=0.0)
     confidences, is_right, known = list[float](), list[bool](), 0
@@ -208,9 +209,11 @@ def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Docum
         links = {Mention(each["start"], each["end"], each["title"]): each["confidence"] for each in answer["mentions"]}
         pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without=without)
         gold = {each for each in pair.gold if each.title}
-        known += len(gold)
+        names = {(document.text[each.start : each.end], each.title) for each in gold}
+        right = {each for each in pair.found if (document.text[each.start : each.end], each.title) in names}
+        known += len(gold | right)
         confidences += [links[each] for each in pair.found]
-        is_right += [each in gold for each in pair.found]
+        is_right += [each in right for each in pair.found]
     return best_threshold(np.array(confidences), np.array(is_right), known) if confidences else 0.0
 
 
