@@ -3,8 +3,9 @@
 The model is left as it is. Where an entity is masked, its head gives a state, whose logits are those of all rows. The
 rows that the model has, and so the sum of their exponentials at each state, do not change; the new ones maximise the
 likelihood of the masked entities under a Gaussian prior around what the words of their titles say, which is a convex
-problem in these rows alone. How titles become rows, and how far from that a row may be, are learnt from the earlier
-entities. One that no sequence mentions is what its title says.
+problem in these rows alone. Their bias is the one by which their titles' rows make the mentions likeliest, so that new
+entities are named about as often as they are mentioned. How titles become rows, and how far from that a row may be, are
+learnt from the earlier entities. One that no sequence mentions is what its title says.
 """
 
 import json
@@ -32,7 +33,7 @@ from model.pretraining.start import check_base, without_spare_words
 from model.training.precision import autocast
 
 MENTIONS = 8  # sequences that are read for each new entity, at most
-STEPS = 12  # of L-BFGS
+STEPS, BIAS_STEPS = 12, 30  # of L-BFGS, and of Newton's method
 # A row may be farther from its title than the earlier ones are on average: benchmarks/LOG.md has the measurement.
 LOOSENESS = 30
 RIDGES = (1e-3, 1e-2, 1e-1)
@@ -79,17 +80,18 @@ def update(
     start, deviation = rows_of_titles(module, corpus, known)
     rows = module.luke.entity_embeddings.token.weight
     rows[known:] = start
-    module.entity_head.bias[known:] = module.entity_head.bias[SPECIAL_ENTITIES:known].mean()
     chosen, weights = choose(corpus, known)
     record = read_optional(earlier / PRETRAINING)
     precision = record.get("recipe", {}).get("precision", "float32")
     mentions = read_mentions(module, corpus, known, chosen, weights, progress, precision=precision)
     mentioned = torch.unique(mentions.labels[mentions.labels >= known])
+    bias = float(module.entity_head.bias[SPECIAL_ENTITIES:known].mean())
     if len(mentioned):
+        bias = likeliest_bias(mentions, known, start, bias)
         numbered = known + torch.searchsorted(mentioned, mentions.labels)
         labels = torch.where(mentions.labels >= known, numbered, mentions.labels)
-        bias = float(module.entity_head.bias[-1])
         rows[mentioned] = likeliest(replace(mentions, labels=labels), known, rows[mentioned], bias, deviation)
+    module.entity_head.bias[known:] = bias
     counts = {"new": len(rows) - known, "mentioned": len(mentioned)}
     counts |= {"sequences": len(chosen), "mentions": len(mentions.labels)}
     held_out = HeldOut.open(sequences, commonest)
@@ -215,6 +217,24 @@ def read_mentions(
             parts.append(tuple(each[is_known].cpu() for each in found))
             progress(min(first + BATCH, len(chosen)), len(chosen))
     return Mentions(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def likeliest_bias(mentions: Mentions, known: int, rows: Tensor, bias: float) -> float:
+    """The bias of all new entities by which their titles' rows make the mentions likeliest, by Newton's method.
+
+    It tells how often new entities are mentioned. Before any mention it lies around `bias`, with a variance of 1.
+    """
+    size = max(1, LOGITS_AT_ONCE // len(rows))
+    sums = [
+        functional.linear(part.to(rows.device), rows).logsumexp(dim=1).cpu() for part in mentions.vectors.split(size)
+    ]
+    ahead, is_new, found = torch.cat(sums) - mentions.earlier, mentions.labels >= known, bias
+    for _ in range(BIAS_STEPS):
+        shares = torch.sigmoid(ahead + found)
+        slope = float((mentions.weights * (shares - is_new.float())).sum()) + found - bias
+        curvature = float((mentions.weights * shares * (1 - shares)).sum()) + 1
+        found -= max(-1.0, min(1.0, slope / curvature))
+    return found
 
 
 def likeliest(mentions: Mentions, known: int, start: Tensor, bias: float, deviation: float) -> Tensor:

@@ -36,7 +36,8 @@ WEIGHTS = {
 }
 LEAST_PRIOR = 0.25  # without a model: a few surprising mentions do not silence the counts
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
-MOST_SEARCHED = 100  # documents in which names are found, many times as many as are linked
+# Documents in which names are found, many times as many as are linked; few of them say little of a threshold.
+LEAST_SEARCHED, MOST_SEARCHED = 20, 100
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 _STEPS = 100  # of Newton's method, at most
 _DONE = 1e-9  # by so much the loss could still fall, nearly
@@ -199,8 +200,10 @@ def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Docum
     """The threshold of the table's names in a text with the best F1 of links.
 
     A page links a name once: it is right at all places where it has that page. The threshold is that of the local way,
-    also for the global one.
+    also for the global one. Of few documents it is 0.
     """
+    if len(documents) < LEAST_SEARCHED:
+        return 0.0
     local = replace(linker, certainty=certainty, recognize=None, is_global=False, finds_all=True, min_detected=0.0)
     confidences, is_right, known = list[float](), list[bool](), 0
     step = -(-len(documents) // MOST_SEARCHED)

@@ -86,12 +86,16 @@ def _zelda(row: tuple[Record, int, Any, Any], size: int) -> Mention:
 
 
 def _elevant(record: Record, size: int) -> Mention:
-    """A label; of one without an entity of Wikidata, such as a date, the name says that there is none."""
+    """A label; of one without an entity of Wikidata, such as a date, the name says that there is none.
+
+    One that describes and does not name (`desc`) is optional, as in ELEVANT's own evaluation.
+    """
     entity = record.text("entity_id")
+    optional = _optional(record) or record.values.get("desc") is True
     place = record.span("span", record.values.get("span"), size, CHARACTERS)
     if not QID.fullmatch(entity):
-        return Mention(*place, optional=_optional(record))
-    return Mention(*place, _title(record, "name", record.values.get("name")), entity, _optional(record))
+        return Mention(*place, optional=optional)
+    return Mention(*place, _title(record, "name", record.values.get("name")), entity, optional)
 
 
 def _elevant_answer(record: Record, size: int) -> Mention:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize_scalar
 from torch.nn import functional
 
 from model.data.shards import Corpus
@@ -16,7 +17,17 @@ from model.hf.load import read_model
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.heads import LukeForPretraining
 from model.pretraining import update as updating
-from model.pretraining.update import Mentions, choose, grown_model, likeliest, objective, read_mentions, ridge, update
+from model.pretraining.update import (
+    Mentions,
+    choose,
+    grown_model,
+    likeliest,
+    likeliest_bias,
+    objective,
+    read_mentions,
+    ridge,
+    update,
+)
 from tests.support.models import TINY
 from tests.support.pretraining import contents
 from tests.support.properties import given, st
@@ -158,6 +169,25 @@ def test_rows_are_the_likeliest_under_the_whole_softmax(monkeypatch: pytest.Monk
         plain(slow).backward()
         optimiser.step()
     torch.testing.assert_close(best, slow.detach(), atol=1e-3, rtol=1e-3)
+
+
+def test_the_bias_is_the_likeliest_for_the_rows_of_titles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the whole softmax, for a few mentions at a time; where new entities are rare or common, or all there is."""
+    monkeypatch.setattr(updating, "LOGITS_AT_ONCE", 28)
+    torch.manual_seed(0)
+    table, known, rows = torch.randn(12, 6, dtype=torch.float64), 8, torch.randn(4, 6, dtype=torch.float64)
+    mentions, logits = random_mentions(50, table, known)
+    for factor in (0.01, 1.0, 1000.0):
+        is_new = mentions.labels >= known
+        weighted = replace(mentions, weights=mentions.weights * torch.where(is_new, factor, 1.0))
+
+        def plain(bias: float, weighted: Mentions = weighted, is_new: torch.Tensor = is_new) -> float:
+            shares = torch.cat([logits, weighted.vectors @ rows.T + bias], dim=1).softmax(dim=1)
+            of_kind = torch.where(is_new, shares[:, known:].sum(dim=1), shares[:, :known].sum(dim=1))
+            return float(-(weighted.weights * of_kind.log()).sum()) + (bias - 0.4) ** 2 / 2
+
+        wanted = minimize_scalar(plain, bounds=(-20, 20), method="bounded", options={"xatol": 1e-6}).x
+        assert likeliest_bias(weighted, known, rows, 0.4) == pytest.approx(wanted, abs=1e-3)
 
 
 def test_ridge_regression_is_that_of_numpy() -> None:

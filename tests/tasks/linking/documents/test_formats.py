@@ -79,6 +79,7 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
         },
         {"span": [19, 23], "entity_id": "DATETIME", "name": "1940", "optional": True},
         {"span": [0, 5], "entity_id": "Q2"},
+        {"span": [0, 6], "entity_id": "Q3", "name": "mayor", "desc": True},
     ]  # fmt: skip
     line = {"text": "Mayors of London in 1940", "labels": labels}
     path = tmp_path / "gold.jsonl"
@@ -88,6 +89,7 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
         Mention(8, 15, "London", "Q84"),
         Mention(19, 23, optional=True),
         Mention(0, 5, None, "Q2"),
+        Mention(0, 6, "mayor", "Q3", optional=True),
     )
     [document] = read_documents(path)
     assert document.mentions == wanted
@@ -97,6 +99,7 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
         {"start": 8, "end": 15, "title": "London", "qid": "Q84"},
         {"start": 19, "end": 23, "title": None, "optional": True},
         {"start": 0, "end": 5, "title": None, "qid": "Q2"},
+        {"start": 0, "end": 6, "title": "mayor", "qid": "Q3", "optional": True},
     ]
     path.write_text(json.dumps(written))
     assert read_documents(path)[0].mentions == wanted
