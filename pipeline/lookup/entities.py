@@ -1,9 +1,8 @@
 """The entity vocabulary: which pages the model knows as entities, their ids, and every title that leads to them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -199,14 +198,12 @@ class Aliases(TextMap):
     """Every title or redirect that ends at a vocabulary entity -> its id (`get`), memory-mapped."""
 
 
-def alias_rows(
-    titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int] | TextMap
-) -> Iterator[tuple[str, int]]:
+def alias_rows(titles: Sequence[str], entity_ids: Mapping[str, int] | TextMap) -> Iterator[tuple[str, int]]:
     """(title, number) of each title and redirect that ends at a page with a number.
 
-    `titles` are rows of that table; `entity_ids` has the number of a page by its own title.
+    `titles` are the files of that table; `entity_ids` has the number of a page by its own title.
     """
-    for row in titles:
-        number = entity_ids.get(row["canonical"] or "")  # a loop ends nowhere
+    for title, canonical in storage.read_tuples(titles, ["title", "canonical"]):
+        number = entity_ids.get(canonical or "")  # a loop ends nowhere
         if number is not None:
-            yield row["title"], number
+            yield title, number

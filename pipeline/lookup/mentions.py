@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -199,9 +200,7 @@ def _names(folder: str) -> Iterator[str]:
 
 def _candidates_rows(tables: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each mention."""
-    links = itertools.chain.from_iterable(map(storage.read_rows, tables))
-    for mention, group in itertools.groupby(links, key=lambda row: row["mention"]):
-        rows = sorted(group, key=lambda row: (-row["link_count"], row["title"]))
-        candidates = [(row["entity_id"], row["title"], row["link_count"]) for row in rows]
-        first = rows[0]
-        yield mention, first["total_links"], first["occurrences"], first["link_probability"], candidates
+    of_names = ["mention", "total_links", "occurrences", "link_probability"]
+    links = storage.read_tuples(tables, [*of_names, "entity_id", "title", "link_count"])
+    for name, rows in itertools.groupby(links, key=itemgetter(0, 1, 2, 3)):
+        yield *name, sorted((row[4:] for row in rows), key=lambda row: (-row[2], row[1]))

@@ -79,9 +79,8 @@ def write_pages(folder: str, tables: Sequence[str], titles: Sequence[str]) -> st
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
     own = storage.join(folder, f"own_{PAGES}")
-    pages = (row["page"] for path in tables for row in storage.read_rows(path, ["page"]))
-    write_numbers(own, ((page, number) for number, page in enumerate(pages)))
-    rows = (row for path in titles for row in storage.read_rows(path))
-    number = write_numbers(storage.join(folder, PAGES), alias_rows(rows, TextMap(own)))
+    pages = enumerate(storage.read_tuples(tables, ["page"]))
+    write_numbers(own, ((page, number) for number, (page,) in pages))
+    number = write_numbers(storage.join(folder, PAGES), alias_rows(titles, TextMap(own)))
     storage.remove(own)
     return storage.describe(folder, PAGES, number)

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -154,22 +154,21 @@ def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str], lan
     Rows are numbered in the order of `tables`; no title is there twice. `titles` are the files of that table.
     """
     schema = schemas.TARGETS.schema
-    given = (tuple(row.values()) for path in tables for row in storage.read_rows(path, schema.names))
-    batches = batches_of(given, schema, _ROWS_PER_BATCH)
+    batches = batches_of(storage.read_tuples(tables, schema.names), schema, _ROWS_PER_BATCH)
     rows, own = write_numbered(folder, ROWS, schema, f"own_{NUMBERS}", batches)
     known = TextMap(storage.join(folder, own.path))
 
     def all_titles() -> Iterator[tuple[str, int]]:
         """Titles without a page, which the titles table lacks or has as loops, then pages and redirects."""
-        for number, (title, page_id) in enumerate(_read(tables, "page_id")):
+        for number, (title, page_id) in enumerate(storage.read_tuples(tables, ["title", "page_id"])):
             if page_id < 0:
                 yield title, number
-        yield from alias_rows((row for path in titles for row in storage.read_rows(path)), known)
+        yield from alias_rows(titles, known)
 
     count = write_numbers(storage.join(folder, NUMBERS), all_titles())
     found = write_alike(storage.join(folder, ALIKE), all_titles())
     storage.remove(storage.join(folder, own.path))
-    words = write_words(storage.join(folder, WORDS), _read(tables, "entity_id"), language)
+    words = write_words(storage.join(folder, WORDS), storage.read_tuples(tables, ["title", "entity_id"]), language)
     counts = {NUMBERS: count, ALIKE: found, WORDS: words}
     return [rows, *(storage.describe(folder, name, count) for name, count in counts.items())]
 
@@ -204,10 +203,3 @@ def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: s
         sorted_words.seek(0)
         shutil.copyfileobj(sorted_words, stream)
     return count
-
-
-def _read(tables: Sequence[str], name: str) -> Iterator[tuple[str, Any]]:
-    """The title of each row, and what a column has beside."""
-    for path in tables:
-        for row in storage.read_rows(path, ["title", name]):
-            yield row["title"], row[name]

@@ -65,5 +65,6 @@ from pipeline.storage.parquet import (
     parquet_writer,
     read_batches,
     read_rows,
+    read_tuples,
     sum_column,
 )

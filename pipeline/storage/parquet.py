@@ -86,6 +86,12 @@ def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str,
         yield from batch.to_pylist()
 
 
+def read_tuples(paths: Iterable[str], columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Stream these columns of Parquet files as `read_rows` does, a tuple for each row."""
+    for batch in chain.from_iterable(read_batches(path, columns, rows=1024) for path in paths):
+        yield from zip(*[batch.column(name).to_pylist() for name in columns], strict=True)
+
+
 def sum_column(paths: Iterable[str], column: str) -> int:
     """Sum of a column of whole numbers over Parquet files."""
     batches = chain.from_iterable(read_batches(path, [column]) for path in paths)

@@ -1,6 +1,6 @@
 """Texts in one memory-mapped file: a trie for each group of pairs of first characters, and one for shorter texts.
 
-While it is built a trie takes some 200 bytes a text, gigabytes for all the names of a large Wikipedia. So texts are
+While it is built a trie takes some 300 bytes a text, gigabytes for all the names of a large Wikipedia. So texts are
 dealt out to files on disk by their first two characters, and one group of them is in memory at a time.
 
 The file of {"Ape": 3, "Apes": 4, "I": 7} holds, each part from a multiple of 8 bytes on:
@@ -144,12 +144,13 @@ def _write_group(out: IO[bytes], file: IO[bytes]) -> int:
     """Write the trie of the texts in a file, and behind it their numbers; returns how many texts there are."""
     import marisa_trie
 
-    trie = marisa_trie.Trie(text for text, _ in _read(file))
+    rows = list(_read(file))
+    trie = marisa_trie.Trie(text for text, _ in rows)
     out.flush()
     trie.write(out)
     out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
     numbers = array(_NUMBER, bytes(_aligned(4 * len(trie))))
-    for text, number in _read(file):
+    for text, number in rows:
         numbers[trie[text]] = number
     out.write(numbers.tobytes())
     return len(trie)
@@ -157,6 +158,8 @@ def _write_group(out: IO[bytes], file: IO[bytes]) -> int:
 
 def _read(file: IO[bytes]) -> Iterator[tuple[str, int]]:
     file.seek(0)
-    while head := file.read(_RECORD.size):
-        length, number = _RECORD.unpack(head)
-        yield file.read(length).decode(), number
+    data, begin = file.read(), 0
+    while begin < len(data):
+        length, number = _RECORD.unpack_from(data, begin)
+        begin += _RECORD.size + length
+        yield data[begin - length : begin].decode(), number

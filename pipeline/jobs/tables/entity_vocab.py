@@ -153,9 +153,8 @@ def with_qids(vocab: EntityVocab, paths: Sequence[str]) -> EntityVocab:
 
 def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
-    rows = (row for path in titles for row in storage.read_rows(path))
     page_ids = entities.vocab.page_ids
     absent = ((title, number) for title, number in entities.ids.items() if page_ids[number] < 0)
-    aliases = chain(alias_rows(rows, entities.ids), absent)
+    aliases = chain(alias_rows(titles, entities.ids), absent)
     count = write_numbers(storage.join(folder, ALIASES), aliases)
     return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,7 +124,8 @@ def test_aliases(tmp_path: Path) -> None:
     ]
     ids = {"Ape": 3, "😀": 4}
     path = str(tmp_path / "aliases.tries")
-    assert write_numbers(path, alias_rows(titles, ids)) == 3
+    pq.write_table(pa.Table.from_pylist(titles), tmp_path / "titles.parquet")
+    assert write_numbers(path, alias_rows([str(tmp_path / "titles.parquet")], ids)) == 3
     aliases = Aliases(path)
     assert len(aliases) == 3
     wanted = {"Ape": 3, "Apes": 3, "😀": 4}
