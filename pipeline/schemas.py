@@ -75,6 +75,7 @@ ANNOTATIONS = PARAGRAPHS.schema.field("links").type
 [TITLES] = _tables("ResolveRedirects", "titles")
 [LINKS] = _tables("ResolveLinks", "links")
 [ENTITIES] = _tables("BuildEntityVocab", "entity_vocab.parquet")
+[MERGED_ENTITIES] = _tables("MergeEntities", "entities.parquet")
 [ENTITY_CHANGES] = _tables("DiffDumps", "entity_changes.parquet")
 MENTIONS, PAGE_NAMES = _tables("BuildMentionTable", "mentions", "page_names")
 TARGETS, CANDIDATES = _tables("BuildMentionTable", "targets", "candidates.arrow")

@@ -14,17 +14,19 @@ from workflows.planning.plan import Plan
 from workflows.run.file import Run
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune, Tune, TunedFineTune
+from workflows.stages.languages import EvaluateLanguages
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta, UpdateEntities
 from workflows.stages.report import Report, RunAll, RunExperiments
-from workflows.stages.sequences import BuildSequences, TrainTokenizer
+from workflows.stages.sequences import BuildSequences, MergeSequences, TrainTokenizer
 from workflows.stages.tables import (
     BuildContexts,
     BuildEntityVocab,
     BuildMentionTable,
     DiffDumps,
+    MergeEntities,
     ResolveLinks,
     ResolveRedirects,
 )

@@ -37,14 +37,17 @@ class HeldOut:
     commonest: Sequence[pa.ChunkedArray]  # none without the table
 
     @classmethod
-    def open(cls, folder: Path, commonest: Path | None = None, *, seen: Integers | None = None) -> "HeldOut":
+    def open(
+        cls, folder: Path, commonest: Path | None = None, *, seen: Integers | None = None, trained: Path | None = None
+    ) -> "HeldOut":
         """The held-out part (it may be empty) of a folder of sequences; ValueError for what does not fit.
 
-        `seen` are the indices, rising, of the sequences that training takes (None: all).
+        `seen` are the indices, rising, of the sequences that training takes (None: all) of the folder `trained` (None:
+        of the same).
         """
         corpus = Corpus(folder, HELD_OUT)
         labels = read_commonest(commonest, corpus) if commonest else ()
-        return cls(corpus, count_entities(Corpus(folder), seen), labels)
+        return cls(corpus, count_entities(Corpus(trained or folder), seen), labels)
 
     def __len__(self) -> int:
         return len(self.corpus)

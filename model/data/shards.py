@@ -5,8 +5,10 @@ The folder's manifest.json is the truth: only the files it lists are opened, and
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +73,16 @@ class Corpus:
         self.facts = read_facts(manifest["facts"], folder / "manifest.json")
         self.listed = {entry["path"] for entry in manifest["files"]}
         tables = []
+        lengths = Counter[str]()  # of each language's sequences, in their order; a single language has no name
         for entry in sorted(manifest["files"], key=lambda entry: entry["path"]):
             check_file(folder, entry)
             if entry["path"].startswith(f"{part}/") and entry["path"].endswith(".arrow"):
                 tables.append(read_shard(folder / entry["path"], entry["rows"]))
+                lengths[entry["path"].rpartition("/")[0]] += entry["rows"]
+        ends = np.cumsum([0, *lengths.values()])
+        names = [path.rpartition("/")[2] for path in lengths]
+        self.languages = {name: range(*pair) for name, pair in zip(names, pairwise(ends.tolist()), strict=True)}
+        self.language_exponent = float(manifest["facts"].get("language_exponent", 1))
         self.table = pa.concat_tables(tables) if tables else NOTHING
         self.columns = [self.table.column(name) for name in COLUMNS]  # each knows where its blocks begin
         self.word_starts = read_word_starts(folder, manifest["files"], self.facts.word_vocab_size)
@@ -249,8 +257,8 @@ def random_bits(seed: int, epoch: int, *, stream: int, index: int = 0) -> np.ran
     )
 
 
-def epoch_order(length: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The order in which an epoch visits `length` sequences: a shuffle over the whole corpus."""
+def epoch_order(length: int, *, seed: int, epoch: int, index: int = 0) -> NDArray[np.int64]:
+    """The order in which an epoch visits `length` sequences: a shuffle over the whole corpus, or the `index`th part."""
     # Raw bits are the same in every NumPy version; its shuffling methods do not promise that.
-    bits = random_bits(seed, epoch, stream=ORDER_STREAM).random_raw(length)
+    bits = random_bits(seed, epoch, stream=ORDER_STREAM, index=index).random_raw(length)
     return np.argsort(bits, kind="stable")

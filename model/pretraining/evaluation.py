@@ -233,8 +233,11 @@ def prediction(
     }
 
 
-def open_held_out(sequences: Path, commonest: Path | None, model: Path) -> HeldOut:
-    """The held-out sequences for a finished model; entities count as seen in the sequences of its pretraining."""
+def open_held_out(sequences: Path, commonest: Path | None, model: Path, trained: Path | None = None) -> HeldOut:
+    """The held-out sequences for a finished model.
+
+    Entities count as seen in the sequences of its pretraining, those of the folder `trained` (None: the same).
+    """
     recipe = read_optional(model / PRETRAINING).get("recipe", {})
-    seen = choose_sequences(Corpus(sequences), recipe.get("min_entities", 0))
-    return HeldOut.open(sequences, commonest, seen=seen)
+    seen = choose_sequences(Corpus(trained or sequences), recipe.get("min_entities", 0))
+    return HeldOut.open(sequences, commonest, seen=seen, trained=trained)

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from model.data.batches import cut_by_tokens
 from model.data.masking import Masker
-from model.data.shards import Corpus, count_known, epoch_order
+from model.data.order import Order
+from model.data.shards import Corpus, count_known
 from model.luke.batch import IGNORED, FlatBatch, MaskedSequence, Shape, collate
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS
 from model.pretraining.recipes import Recipe
@@ -72,6 +73,11 @@ class Loader:
         self.corpus = corpus
         self.recipe = recipe
         self.chosen = choose_sequences(corpus, recipe.min_entities)
+        languages: Sequence[Sequence[int] | NDArray[np.int64]] = [*corpus.languages.values()]
+        if self.chosen is not None:
+            ends = np.searchsorted(self.chosen, [each.stop for each in corpus.languages.values()])
+            languages = np.split(self.chosen, ends[:-1])
+        self.order = Order(languages, exponent=corpus.language_exponent, seed=seed)
         self.entities = entities
         self.seed = seed
         self.rank, self.ranks = ranks.rank, ranks.count
@@ -93,10 +99,8 @@ class Loader:
 
     def indices(self, step: int) -> list[tuple[int, int]]:
         """The (epoch, index) of each sequence of a step, those of all processes."""
-        size, length = self.recipe.batch_size, len(self.corpus if self.chosen is None else self.chosen)
-        places = [divmod(position, length) for position in range(step * size, (step + 1) * size)]
-        drawn = [(epoch, int(_order(length, seed=self.seed, epoch=epoch)[place])) for epoch, place in places]
-        return drawn if self.chosen is None else [(epoch, int(self.chosen[place])) for epoch, place in drawn]
+        size = self.recipe.batch_size
+        return [self.order[position] for position in range(step * size, (step + 1) * size)]
 
     def __call__(self, step: int) -> list[MicroBatch]:
         masked = [
@@ -150,9 +154,6 @@ def choose_sequences(corpus: Corpus, min_entities: int) -> NDArray[np.int64] | N
             "known entities; give a smaller number"
         )
     return chosen
-
-
-_order = lru_cache(maxsize=2)(epoch_order)
 
 
 def labels_in(sequences: Sequence[MaskedSequence]) -> dict[str, int]:

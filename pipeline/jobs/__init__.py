@@ -3,6 +3,7 @@
 read_templates   the templates that articles show, on Beam
 extract_pages    pages to paragraphs with links, on Beam, block by block
 build_sequences  paragraphs to sequences, on Beam, block by block
+merge_sequences  the sequences of several wikis in one folder, on no engine
 tables           joins and counts over all pages, on Spark
 
 supervisor       runs a job over blocks in a process of its own, and isolates a page that kills a worker

@@ -12,13 +12,20 @@ from pipeline import schemas, storage
 from pipeline.lookup.entities import Aliases
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import SEEN, STATISTICS, describe_sequences, shard, write_title_words, write_word_starts
+from pipeline.sequences.shards import (
+    PARTS,
+    SEEN,
+    STATISTICS,
+    describe_sequences,
+    shard,
+    write_title_words,
+    write_word_starts,
+)
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
-PARTS = (SEEN, HELD_OUT)
 _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
 
@@ -50,11 +57,12 @@ def build(
     max_rejected: float,
     max_dropped: float,
     source: str,
+    is_one_of_several: bool = False,
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
     `titles` are those of the entity vocabulary, by id; `source` is the parameter that names the texts, for errors.
-    Raises: ValueError: too many pages or sentences are dropped, or no sequence is left.
+    Raises: ValueError: too many pages or sentences are dropped, or no sequence is left and there are no other wikis.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
@@ -62,7 +70,7 @@ def build(
     storage.log_failures(folder, result.files)
     check_drops(result, pages, max_rejected, max_dropped)
     read = result.facts.get("sentences_read", 0)
-    if not result.rows.get(SEEN):
+    if not result.rows.get(SEEN) and not is_one_of_several:
         held_out = result.rows.get(HELD_OUT)
         raise ValueError(
             f"corpus.held_out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"

@@ -13,6 +13,7 @@ from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
+from pipeline.mediawiki.language_links import find_language_links
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
@@ -26,6 +27,7 @@ from pipeline.wikitext.templates.table import DumpTemplates
 logger = logging.getLogger("pipeline")
 
 TABLES = schemas.TABLES["ExtractPages"]
+LANGUAGE_LINKS = "language_links"
 Rows = dict[str, list[tuple[Any, ...]]]
 
 _FIRST_PAGES = 10_000
@@ -52,8 +54,9 @@ def build(
     max_rejected: float,
     dump: str,
     templates: str = "",
+    language_links: bool = False,
 ) -> storage.Result:
-    """Write the five tables, block by block.
+    """Write the five tables, block by block, and with `language_links` that of the pages in other languages.
 
     `site` is what FetchDump says of the wiki; without `templates`, the folder of ReadTemplates, the dump's templates
     are not shown. Raises: ValueError: the dump is damaged, too many pages are rejected, or there is no article.
@@ -61,6 +64,8 @@ def build(
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
+    if language_links:
+        arguments[LANGUAGE_LINKS] = True
     planned = plan_blocks(paths, block_bytes)
     check_articles(planned, SiteInfo.from_dict(site), dump, profile=profile, allow_truncated=allow_truncated)
     result = storage.merge_blocks(run(PageExtractor, planned, arguments))
@@ -112,13 +117,14 @@ class PageExtractor(BlockJob):
         self.allow_truncated: bool = arguments["allow_truncated"]
         folder = arguments.get("templates")
         self.dumped = TemplatePages(folder) if folder else None
+        self.tables = [table for table in TABLES if table != LANGUAGE_LINKS or arguments.get(LANGUAGE_LINKS)]
 
     def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         counts: Counter[str] = Counter()
         links = 0
         losses: Losses = {}
         failures = storage.Failures()
-        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
+        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in self.tables}
         with contextlib.ExitStack() as stack:
             writers = {
                 table: stack.enter_context(
@@ -135,6 +141,10 @@ class PageExtractor(BlockJob):
             ):
                 fatal = marker.begin(page.page_id)
                 found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, fatal=fatal)
+                if LANGUAGE_LINKS in self.tables and isinstance(page, Page) and "pages" in found:
+                    [(page_id, title, *_)] = found["pages"]
+                    pairs = find_language_links(page.text, self.site)
+                    found[LANGUAGE_LINKS] = [(page_id, title, *pair) for pair in pairs]
                 for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":

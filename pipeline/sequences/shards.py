@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import SPECIAL_ENTITIES, UNK_ID
+from pipeline.lookup.held_out import HELD_OUT
 from pipeline.lookup.names import name_of
 from pipeline.sequences.packing import Sequence as WordSequence
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -20,6 +21,7 @@ STATISTICS = "statistics.json"
 SEQUENCE_COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends")
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 SEEN = "sequences"  # folder of what pretraining sees
+PARTS = (SEEN, HELD_OUT)
 
 
 class ShardWriter:

@@ -37,6 +37,7 @@ from pipeline.storage.files import (
     file_sha256,
     file_size,
     join,
+    link_or_copy,
     list_files,
     make_folder,
     read_bytes,

@@ -115,6 +115,15 @@ def write_bytes(path: str, data: bytes) -> None:
         stream.write(data)
 
 
+def link_or_copy(source: str, target: str) -> None:
+    """Give a file another name, or copy it where the file system has no such names."""
+    make_folder(os.path.dirname(target))
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 # Hashes
 
 

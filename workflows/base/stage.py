@@ -154,7 +154,7 @@ class Stage(Step):
     def bytes_parameters(self) -> dict[str, Any]:
         """The parameters that change this stage's bytes, beside those of its upstream stages."""
         names = (full.split(".") for full in self.FIELDS)
-        return {name: getattr(getattr(self.settings, table), name) for table, name in names}
+        return {name: self.values(table, name)[name] for table, name in names}
 
     def requires(self) -> dict[str, "Stage"]:
         return self.cloned(*self.UPSTREAM)
@@ -296,8 +296,8 @@ class Stage(Step):
     def _list(self) -> None:
         """Enter the folder into the list of the work directory's finished stages."""
         if self.is_listed:
-            names = dict.fromkeys((type(self).__name__, self.title))
-            storage.record_finished(self.workdir, [(name, self.folder) for name in names])
+            names = {self.title, self.title.partition(" (")[0]}
+            storage.record_finished(self.workdir, [(name, self.folder) for name in sorted(names)])
 
     def headline(self, manifest: storage.Manifest) -> str:
         """A line of the stage's rows and drops."""

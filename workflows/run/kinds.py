@@ -26,6 +26,7 @@ class Kind:
     of_text: Callable[[str], Any]
     is_path: bool = False  # whether it may name a file, relative to the folder of the run file
     no_path: str = ""  # a pattern of the words that never do
+    is_several: bool = False  # whether it may name several, with commas between them
     of_items: "Kind | None" = None  # of a table or a list, the kind of each value
     keys: tuple[str, ...] = ()  # of a table, those that it may have; none: any
 
@@ -112,9 +113,9 @@ def matching(pattern: str, wanted: str) -> Kind:
 TEXT = matching(".*", "a text")  # also an empty one
 
 
-def path(pattern: str = ".*", wanted: str = "a path", *, no_path: str = "") -> Kind:
+def path(pattern: str = ".*", wanted: str = "a path", *, no_path: str = "", is_several: bool = False) -> Kind:
     """A path, or a name of something that lies elsewhere."""
-    return Kind(wanted, matching(pattern, wanted).read, str, is_path=True, no_path=no_path)
+    return Kind(wanted, matching(pattern, wanted).read, str, is_path=True, no_path=no_path, is_several=is_several)
 
 
 def _read_size(value: Any) -> int:
@@ -168,6 +169,8 @@ def resolved(value: Any, kind: Kind, folder: str) -> Any:
         return value
     if isinstance(value, Mapping):
         return {key: resolved(each, kind.of_items or kind, folder) for key, each in value.items()}
+    if isinstance(value, str) and kind.is_several and "," in value:
+        return ",".join(resolved(each, kind, folder) for each in value.split(","))
     if not isinstance(value, str) or "://" in value or re.fullmatch(kind.no_path, value):
         return value
     found = os.path.join(folder, os.path.expanduser(value))

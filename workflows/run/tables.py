@@ -1,7 +1,8 @@
 """The tables of a run file: each option with its type, its check, its help and its flag, declared once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from model.luke.config import check_type
@@ -45,9 +46,9 @@ class Corpus:
 
     dump: str = option(
         "demo",
-        path(".+", "a file, a URL or a wiki's name", no_path=_WIKI_NAMES),
+        path(r"[^,]+(,[^,]+)*", "a file, a URL or a wiki's name", no_path=_WIKI_NAMES, is_several=True),
         "a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, or demo: the "
-        "206 pages that the package gensim ships",
+        "206 pages that the package gensim ships; wikis of several languages with commas between them",
         flag="--dump",
     )
     profile: str = option(
@@ -74,9 +75,9 @@ class Corpus:
     )
     page_props: str = option(
         AUTO,
-        path(".+", "a file, none or auto", no_path="none|auto"),
+        path(r"[^,]+(,[^,]+)*", "a file, none or auto", no_path="none|auto", is_several=True),
         "page_props.sql or .sql.gz of the same dump, which has the pages' items at Wikidata; none; auto: fetched with "
-        "a dump that is named by its wiki, else none",
+        "a dump that is named by its wiki, else none; of several wikis one for each, or one word for all",
     )
     vocab_size: int = option(
         AUTO, whole_number(4), "entities in the vocabulary, the three special ones included; auto: the preset's"
@@ -101,6 +102,27 @@ class Corpus:
         flag="--update-from",
     )
     held_out: float = option(0.01, SHARE, "share of pages, by hash, that pretraining never sees")
+    min_languages: int = option(
+        1, whole_number(1), "of several wikis, how many have to have a page for an entity; mLUKE has 3"
+    )
+
+    interlanguage_links: bool = option(
+        False,
+        SWITCH,
+        "of several old wikis, tell pages of one entity by the links to other languages in their text, as before "
+        "Wikidata; in place of page_props",
+    )
+
+    @cached_property
+    def wikis(self) -> tuple["Corpus", ...]:
+        """The corpus of each wiki. Raises: ValueError: `page_props` has not as many values."""
+        dumps, props = self.dump.split(","), self.page_props.split(",")
+        if len(dumps) == len(props) == 1:
+            return (self,)
+        if len(props) not in (1, len(dumps)):
+            raise ValueError(f"corpus.page_props {self.page_props}: names {len(props)} files for {len(dumps)} dumps")
+        props = props * len(dumps) if len(props) == 1 else props
+        return tuple(replace(self, dump=dump, page_props=each) for dump, each in zip(dumps, props, strict=True))
 
 
 @dataclass(frozen=True)
@@ -130,6 +152,9 @@ class Sequences:
     )
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
     max_dropped_sentences: float = unhashed_option(0.2, SHARE, "share of sentences dropped for their length")
+    language_exponent: float = option(
+        0.7, SHARE, "of several wikis, the power of a wiki's number of sequences by which pretraining draws from it"
+    )
     annotated: str = option("", path(), "folder of a LinkDocuments, whose texts become sequences, too")
     annotated_place: str = option(
         "beside",

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import luigi
+
 from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.containers import TruncatedDump, packed_size
@@ -43,12 +45,37 @@ def find_exported(folder: str) -> str:
 
 
 class CorpusStage(Stage):
-    """A stage of the corpus, or one downstream of it."""
+    """A stage of the corpus, or one downstream of it: of one wiki, or of all where it has no parameter `wiki`."""
+
+    wiki = luigi.IntParameter(default=0, description="of several dumps, the number of the wiki's, from 0 on")
+
+    @property
+    def title(self) -> str:
+        return f"{super().title} {self.wiki}" if self.wiki else super().title
 
     @property
     def corpus(self) -> Corpus:
-        """The values of the run for the corpus."""
-        return self.settings.corpus
+        """The values of the run for the corpus of its wiki, or of the first one."""
+        wikis = self.settings.corpus.wikis
+        if not 0 <= self.wiki < len(wikis):
+            raise ValueError(f"--wiki {self.wiki}: corpus.dump names {len(wikis)}, which are numbered from 0 on")
+        return wikis[self.wiki]
+
+    def values(self, table: str, *names: str) -> dict[str, Any]:
+        if table == "corpus":
+            return {name: getattr(self.corpus, name) for name in names}
+        return super().values(table, *names)
+
+    def is_of_several(self) -> bool:
+        """Return whether the run has several wikis."""
+        return len(self.settings.corpus.wikis) > 1
+
+    def of_wikis(self, *stages: type[Stage]) -> dict[str, Stage]:
+        """These stages of each wiki, by their names with its number; of a single one by their names."""
+        if not self.is_of_several():
+            return self.cloned(*stages)
+        numbers = range(len(self.settings.corpus.wikis))
+        return {f"{each.__name__} {wiki}": self.clone(each, wiki=wiki) for wiki in numbers for each in stages}
 
     @functools.cached_property
     def earlier_model(self) -> str:
@@ -181,7 +208,8 @@ class ExtractPages(DumpReader):
         return {"FetchDump": self.fetched(), **templates}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules()
+        found = self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules()
+        return found | (self.values("corpus", "interlanguage_links") if self.corpus.interlanguage_links else {})
 
     def check_limits(self, made: storage.Manifest) -> None:
         check_pages(reasons_of(made.drops), made.facts["pages_read"], self.corpus.max_rejected)
@@ -200,6 +228,7 @@ class ExtractPages(DumpReader):
             max_rejected=self.corpus.max_rejected,
             dump=self.corpus.dump,
             templates=self.clone(ReadTemplates).folder if self.corpus.dump_templates else "",
+            language_links=self.corpus.interlanguage_links,
         )
 
 

@@ -17,7 +17,7 @@ from workflows.base import terminal
 from workflows.base.stage import RUN_RECORD, Result, Stage, digests
 from workflows.engines import spark
 from workflows.stages.pages import FetchDump
-from workflows.stages.sequences import BuildSequences, TokenizedStage
+from workflows.stages.sequences import BuildSequences, TokenizedStage, own_sequences
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, DiffDumps, ResolveLinks
 
 # The figures of a pretraining, or of an update, that its line shows.
@@ -38,6 +38,8 @@ HEADLINE = (
 
 class TorchStage(TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
+
+    wiki = 0
 
     def process_resources(self) -> dict[str, int]:
         """The resources that luigid gives to one run at a time, unless its configuration says more."""
@@ -74,7 +76,9 @@ class PretrainingStage(TorchStage):
     VERSION = pretraining.VERSION
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
-    UPSTREAM = (BuildSequences,)
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(type(own_sequences(self)))
 
     @functools.cached_property
     def configuration(self) -> Configuration:
@@ -107,7 +111,7 @@ class PretrainingStage(TorchStage):
         base_model = SCRATCH if is_new else hub.model_folder(self.base_model, "pretraining.base_model")
         commonest = self.commonest()
         figures = pretrain(
-            Path(self.clone(BuildSequences).folder),
+            Path(own_sequences(self).folder),
             Path(self.folder),
             replace(self.configuration, base_model=base_model),
             profile=self.corpus.profile,
@@ -146,14 +150,17 @@ class Pretrain(PretrainingStage):
     entities = True
 
     def requires(self) -> dict[str, Stage]:
-        return super().requires() | self.cloned(ResolveLinks, BuildMentionTable) | self.tokenizer_requires()
+        labels = {} if self.is_of_several() else self.cloned(ResolveLinks, BuildMentionTable)
+        return super().requires() | labels | self.tokenizer_requires()
 
     def has_released_head(self) -> bool:
         """Return whether the entity head is that of the public checkpoints: transformers' LUKE has no other."""
         return bool(self.configuration.sizes["entity_head"] != "paper")
 
-    def commonest(self) -> Path:
-        """The labels that the mention table gives to the held-out mentions."""
+    def commonest(self) -> Path | None:
+        """The labels that the mention table gives to the held-out mentions; EvaluateLanguages has those of several."""
+        if self.is_of_several():
+            return None
         from pipeline.sequences.commonest import COMMONEST, write_commonest
 
         path = storage.join(self.folder, COMMONEST)
@@ -194,7 +201,7 @@ class UpdateEntities(Pretrain):
         commonest = self.commonest()
         with terminal.progress_bar(self.title, unit="sequence") as show:
             last = update(
-                Path(self.clone(BuildSequences).folder),
+                Path(own_sequences(self).folder),
                 Path(self.earlier_model),
                 Path(self.folder),
                 known=self.clone(DiffDumps).manifest().facts["first_new"],
@@ -202,7 +209,7 @@ class UpdateEntities(Pretrain):
                 commonest=commonest,
                 progress=show,
             )
-        names = sorted([CONFIG, EVALUATION, PRETRAINING, WEIGHTS, commonest.name])
+        names = sorted([CONFIG, EVALUATION, PRETRAINING, WEIGHTS, *([commonest.name] if commonest else [])])
         return Result(tuple(storage.describe(self.folder, name) for name in names), facts={"last": last})
 
 
@@ -232,7 +239,7 @@ class ExportHuggingFace(TorchStage):
         model = own_model(self)
         return {
             type(model).__name__: model,
-            **self.cloned(BuildEntityVocab, BuildSequences),
+            **self.cloned(BuildEntityVocab, type(own_sequences(self))),
             **self.tokenizer_requires(),
         }
 
@@ -254,7 +261,7 @@ class ExportHuggingFace(TorchStage):
 
         facts = self.clone(FetchDump).manifest().facts
         return {
-            **self.clone(BuildSequences).read_json(STATISTICS),
+            **own_sequences(self).read_json(STATISTICS),
             "corpus": {
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],

@@ -43,6 +43,7 @@ class Report(CorpusStage):
     """
 
     FOLDER = "report"
+    wiki = 0
     VERSION = 20
     TABLES = tuple(TABLES)
 

@@ -15,7 +15,7 @@ from workflows.engines import beam
 from workflows.engines.disk import Need
 from workflows.run.tables import Sequences
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
-from workflows.stages.tables import BuildEntityVocab
+from workflows.stages.tables import BuildEntityVocab, MergeEntities
 
 
 class TrainTokenizer(CorpusStage):
@@ -25,7 +25,10 @@ class TrainTokenizer(CorpusStage):
 
     FOLDER = "tokenizer"
     VERSION = 3
-    UPSTREAM = (ExtractPages,)
+    wiki = 0
+
+    def requires(self) -> dict[str, Stage]:
+        return self.of_wikis(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
         sequences = self.settings.sequences
@@ -34,8 +37,8 @@ class TrainTokenizer(CorpusStage):
     def work(self) -> Result:
         from pipeline.sequences import tokenizer_training
 
-        extracted = self.clone(ExtractPages)
-        paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
+        extracted = self.requires().values()
+        paths = [path for stage in extracted for path in stage.manifest().paths(stage.folder, "paragraphs/")]
         with terminal.progress_bar(self.title, unit="paragraph") as show:
             return tokenizer_training.build(paths, self.folder, **self.bytes_parameters(), progress=show)
 
@@ -193,4 +196,35 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
             max_rejected=self.corpus.max_rejected,
             max_dropped=self.sequences.max_dropped_sentences,
             source=source,
+            is_one_of_several=self.is_of_several(),
         )
+
+
+class MergeSequences(TokenizedStage):
+    """The sequences of several wikis in one folder, of which pretraining draws from each language its share."""
+
+    FOLDER = "sequences"
+    TABLES = BuildSequences.TABLES
+    FIELDS = ("sequences.language_exponent",)
+    wiki = 0
+
+    def requires(self) -> dict[str, Stage]:
+        return self.of_wikis(BuildSequences) | self.cloned(MergeEntities) | self.tokenizer_requires()
+
+    def work(self) -> Result:
+        from pipeline.jobs import merge_sequences
+        from pipeline.jobs.tables.merged_entities import titles
+
+        stages = [self.clone(BuildSequences, wiki=wiki) for wiki in range(len(self.settings.corpus.wikis))]
+        return merge_sequences.build(
+            {stage.manifest().facts["language"]: stage.folder for stage in stages},
+            self.folder,
+            titles=titles(self.clone(MergeEntities).folder),
+            tokenizer=self.tokenizer_folder(),
+            exponent=self.sequences.language_exponent,
+        )
+
+
+def own_sequences(stage: CorpusStage) -> BuildSequences | MergeSequences:
+    """The stage of the sequences that a run's models see."""
+    return stage.clone(MergeSequences if stage.is_of_several() else BuildSequences)

@@ -12,7 +12,7 @@ from workflows.base.stage import Result, Stage, logger
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
-from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchQids
+from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchDump, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
@@ -50,20 +50,25 @@ class SparkStage(CorpusStage):
         """
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
-        stages = {"FetchDump": self.fetched(), **self.requires()}
-        extracted = stages["ExtractPages"]
+        stages = {**self.of_dumps(), **self.requires()}
+        dumps = [stage for stage in stages.values() if isinstance(stage, FetchDump)]
+        extracted = [stage for stage in stages.values() if isinstance(stage, ExtractPages)]
         storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
         master = self.settings.machine.spark_master
         is_here = master.startswith("local") or not master
         scratch = spark.scratch_root(self) if is_here else ""
-        disk.check_stage(self, self.NEED, extracted.manifest().total_bytes, scratch)
-        session = spark.session_of(self, stages["FetchDump"].manifest().rows["bytes"])
-        paragraphs = extracted.manifest().paths(extracted.folder, "paragraphs/")
+        disk.check_stage(self, self.NEED, sum(stage.manifest().total_bytes for stage in extracted), scratch)
+        session = spark.session_of(self, sum(stage.manifest().rows["bytes"] for stage in dumps))
+        paragraphs = [path for stage in extracted for path in stage.manifest().paths(stage.folder, "paragraphs/")]
         folders = {name: stage.folder for name, stage in stages.items()}
         parts = part_count(paragraphs, self.block_bytes())
         job = SparkJob(session, folders, self.folder, self.key(), parts)
         job.check_workers()
         return job
+
+    def of_dumps(self) -> dict[str, Stage]:
+        """The stages that fetched what it reads, by their names."""
+        return {"FetchDump": self.fetched()}
 
 
 class ResolveRedirects(SparkStage):
@@ -122,9 +127,51 @@ class VocabStage(SparkStage):
         return EntityVocab.load(storage.join(self.earlier_model, EARLIER_VOCAB))
 
 
+class MergeEntities(VocabStage):
+    """One table of the entities of several wikis: pages of one item at Wikidata are one entity."""
+
+    FOLDER = "entities"
+    wiki = 0
+
+    def of_dumps(self) -> dict[str, Stage]:
+        return self.of_wikis(FetchDump)
+
+    def requires(self) -> dict[str, Stage]:
+        wikis = self.of_wikis(FetchQids).items()
+        items = {name: stage for name, stage in wikis if isinstance(stage, FetchQids) and stage.has_qids()}
+        redirects = [ResolveRedirects] if self.corpus.interlanguage_links else []
+        return self.of_wikis(ExtractPages, ResolveLinks, *redirects) | items
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if self.earlier_model or self.corpus.entity_vocab:
+            raise ValueError(
+                "corpus.dump: several wikis get a vocabulary of their own; leave out the one that is given"
+            )
+
+        if self.corpus.interlanguage_links and self.corpus.page_props not in (AUTO, "none"):
+            raise ValueError("corpus.interlanguage_links: stands in for corpus.page_props; leave out one of both")
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return super().bytes_parameters() | self.values("corpus", "min_languages")
+
+    def work(self) -> Result:
+        from pipeline.jobs.tables import merged_entities
+
+        return merged_entities.build(
+            self.job(),
+            wikis=len(self.settings.corpus.wikis),
+            size=self.corpus.vocab_size,
+            missing_pages=self.takes_missing_pages(),
+            least=self.corpus.min_languages,
+            language_links=self.corpus.interlanguage_links,
+        )
+
+
 class DiffDumps(VocabStage):
     """A row for each entity of an earlier model, with its page in this dump, and for each new entity."""
 
+    wiki = 0
     FOLDER = "changes"
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -166,6 +213,8 @@ class BuildEntityVocab(VocabStage):
     VERSION = 7
 
     def requires(self) -> dict[str, Stage]:
+        if self.is_of_several():
+            return super().requires() | self.cloned(MergeEntities)
         return super().requires() | (self.cloned(DiffDumps) if self.earlier_model else {})
 
     def _is_a_part(self) -> bool:
@@ -203,8 +252,10 @@ class BuildEntityVocab(VocabStage):
             EntityVocab.load(self.corpus.entity_vocab)
 
     def work(self) -> Result:
-        from pipeline.jobs.tables import entity_changes, entity_vocab
+        from pipeline.jobs.tables import entity_changes, entity_vocab, merged_entities
 
+        if self.is_of_several():
+            return merged_entities.build_vocab(self.job())
         if self.earlier_model:
             return entity_changes.build_vocab(self.job(), self.earlier_vocab())
         return entity_vocab.build(

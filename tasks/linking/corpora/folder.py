@@ -8,7 +8,6 @@ linker.json           what it was made of, its sizes, and how often it was right
 
 import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,7 @@ def build(folder: str, parts: Mapping[str, tuple[str, Sequence[str]]], scores: F
     for part, (source, names) in parts.items():
         for name in names:
             target = Path(folder, part, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            link_or_copy(os.path.join(source, name), str(target))
+            storage.link_or_copy(os.path.join(source, name), str(target))
             sizes[part] = sizes.get(part, 0) + target.stat().st_size
     table = storage.read_manifest(os.path.join(folder, "mentions"))
     told = {
@@ -47,14 +45,6 @@ def build(folder: str, parts: Mapping[str, tuple[str, Sequence[str]]], scores: F
     }
     text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     storage.write_bytes(os.path.join(folder, LINKER), text.encode())
-
-
-def link_or_copy(source: str, target: str) -> None:
-    """Give a file another name, or copy it where the file system has no such names."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _set_of(scored: Figures) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pipeline import storage
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
+from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage, own_model
 from workflows.stages.tables import BuildContexts, BuildMentionTable, DiffDumps
 
@@ -24,6 +25,7 @@ class EvaluateLinking(TorchStage):
 
     FOLDER = "linking"
     VERSION = 16
+    wiki = CorpusStage.wiki
     KEEPS = "unfinished"  # answers and calibrations
     TABLES = (*TorchStage.TABLES, "linking")
 
@@ -86,6 +88,7 @@ class BuildLinker(TorchStage):
     """
 
     FOLDER = "linker"
+    wiki = CorpusStage.wiki
     TABLES = EvaluateLinking.TABLES
     UPSTREAM = (BuildMentionTable, BuildContexts, EvaluateLinking)
 
