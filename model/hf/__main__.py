@@ -22,7 +22,9 @@ def make_parser() -> argparse.ArgumentParser:
     add = export.add_argument
     add("source", type=Path, help="folder of a pretrained LUKE")
     add("output", type=Path, help="folder to write")
-    words = "folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)"
+    words = (
+        "folder of the tokenizer: RoBERTa's (vocab.json, merges.txt), BERT's (vocab.txt) or XLM-R's (tokenizer.json)"
+    )
     add("--tokenizer", type=Path, required=True, help=words)
     add("--entity-vocab", type=Path, required=True, help="entity_vocab.json")
     add("--lite", action="store_true", help="keep only the special entities, such as [MASK]")

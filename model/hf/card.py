@@ -19,30 +19,32 @@ SCRATCH, MASKED, QUESTIONS = "scratch", "LukeForMaskedLM", "LukeForQuestionAnswe
 SPECIAL_CHARACTERS = re.compile(r"[\\`*_{}\[\]()#!|~$@:]|(?<=www)\.")
 
 
-def program(architecture: str, name: str, *, is_bert: bool, has_entities: bool = True) -> str:
+def program(architecture: str, name: str, *, is_bert: bool, is_unigram: bool = False, has_entities: bool = True) -> str:
     """Markdown of a program for a folder that the class `name` loads, and how entities are given to it.
 
     `architecture` is transformers' LUKE for the task, the same as `name` where the model has entities.
     """
+    note = f"\n{TEXTS['unigram']}" * (is_unigram and has_entities)
     is_plain = architecture == QUESTIONS or not (architecture == MASKED or is_bert or not has_entities)
     code = TEXTS["load"].format(name=name, plain=TEXTS["plain"] * is_plain)
     if architecture != MASKED and not is_plain:
         return f"```python\n{code}```\n\n{TEXTS['bert' if has_entities else 'words']}"
     if whole := TEXTS["whole"].get(architecture):
-        return f"```python\n{code}{whole}```\n"
+        return f"```python\n{code}{whole}```\n{note}"
     more, example = "", dict(TEXTS["examples"][architecture])
     if architecture == MASKED:
         more = "entities = tokenizer.entity_vocab\n"
+        example["answer"] = example["titles" if is_unigram else "answer"]
         if is_bert:
             code, more = f"import json\n{code}", TEXTS["by_hand"]
             example["given"] = example["given"].partition(", entity_spans")[0]
-    return f"```python\n{code}{TEXTS['use'].format(more=more, **example)}```\n"
+    return f"```python\n{code}{TEXTS['use'].format(more=more, **example)}```\n{note}"
 
 
 def model_card(
-    config: LukeConfig, parameters: int, figures: Mapping[str, Any], *, lite: bool, is_bert: bool = False
+    config: LukeConfig, parameters: int, figures: Mapping[str, Any], *, lite: bool, is_bert: bool = False, **kind: bool
 ) -> str:
-    """README.md of an exported model of these sizes, with `parameters` in all, tied ones once; BERT's words or not.
+    """README.md of an exported model of these sizes, with `parameters` in all, tied ones once; `kind` as in `program`.
 
     `figures` holds, as far as it is known, the content of statistics.json, names with values under `corpus`, and what
     `read_training` gives.
@@ -79,7 +81,7 @@ Contextualised representations of words and entities with entity-aware self-atte
 {table(("size", "value"), sizes.items())}
 ## Use
 
-{program(MASKED, MASKED, is_bert=is_bert)}
+{program(MASKED, MASKED, is_bert=is_bert, **kind)}
 {TEXTS["queries"]}
 
 ## Training

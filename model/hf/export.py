@@ -14,7 +14,7 @@ from model.files import CONFIG, PRETRAINING, WEIGHTS, write_aside, write_json, w
 from model.hf.card import model_card, read_training
 from model.hf.keys import COPIES, ENCODER_KEYS, to_transformers
 from model.hf.load import check_fit, is_entity_aware_query, missing_queries, read_model
-from model.hf.tokenizers import MARKERS, is_bert, read_vocabulary, vocabulary_file, write_tokenizer
+from model.hf.tokenizers import MARKERS, is_bert, is_unigram, read_vocabulary, vocabulary_file, write_tokenizer
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -42,26 +42,25 @@ def export(
     The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
     the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
     token that does not. With `lite`, the special entities are all that is kept of the entity table; else the files of
-    BESIDE that lie beside the entity vocabulary are copied, too. With the words of BERT the tokenizer is a
-    BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the `figures` of
-    the corpus, and of its training, as the source has them (`model/hf/card.py`). Raises ValueError for what cannot be
-    exchanged or does not fit together.
+    BESIDE that lie beside the entity vocabulary are copied, too. With the words of XLM-R the tokenizer is an
+    MLukeTokenizer, with those of BERT a BertTokenizer, which knows no entities: these are given to the model by hand.
+    The model card has the `figures` of the corpus, and of its training, as the source has them (`model/hf/card.py`).
+    Raises ValueError for what cannot be exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
     wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS
     words = checked_vocabulary(vocabulary_file(tokenizer), config.vocab_size, wanted)
-    entities = checked_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
+    entities = checked_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES, several_names=True)
     if tuple(entities)[:SPECIAL_ENTITIES] != SPECIAL_TITLES:
         raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
-    if not is_bert(tokenizer) and not (tokenizer / "merges.txt").is_file():
+    if vocabulary_file(tokenizer).name == "vocab.json" and not (tokenizer / "merges.txt").is_file():
         raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
     markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
     word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
     words |= {marker: len(words) + number for number, marker in enumerate(markers)}
-    kept = entity_rows(entities, lite=lite)
-    tensors = exported_tensors(to_transformers(weights), config, word_rows, [*kept.values()]) | pooler(config)
-    entities = {title: row for row, title in enumerate(kept)}
-    exported = exported_config(config, tensors, words=len(words), entities=len(entities))
+    entities, rows = numbered(entity_rows(entities, lite=lite))
+    tensors = exported_tensors(to_transformers(weights), config, word_rows, rows) | pooler(config)
+    exported = exported_config(config, tensors, words=len(words), entities=len(rows))
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(output, words, entities, tokenizer, config.max_words)
     for name in () if lite else BESIDE:
@@ -73,7 +72,8 @@ def export(
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
     figures = {**read_training(source), **(figures or {})}
-    card = model_card(exported, parameters, figures, lite=lite, is_bert=is_bert(tokenizer))
+    kind = {"is_bert": is_bert(tokenizer), "is_unigram": is_unigram(tokenizer)}
+    card = model_card(exported, parameters, figures, lite=lite, **kind)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 
@@ -110,6 +110,17 @@ def entity_rows(entities: Mapping[str, int], *, lite: bool) -> dict[str, int]:
     """
     kept = SPECIAL_TITLES if lite else entities
     return {title: entities[title] for title in kept} | {SECOND_MASK: entities.get(SECOND_MASK, MASK_ENTITY)}
+
+
+def numbered(titles: Mapping[str, int]) -> tuple[dict[str, int], list[int]]:
+    """The number of each title in an export, and the row of the model's table for each number.
+
+    Titles of one entity in several languages share both; the special ones have a number each.
+    """
+    keys = {title: title if title in (*SPECIAL_TITLES, SECOND_MASK) else row for title, row in titles.items()}
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys.values()))}
+    found = {numbers[keys[title]]: row for title, row in titles.items()}
+    return {title: numbers[key] for title, key in keys.items()}, [*found.values()]
 
 
 def exported_tensors(
@@ -176,10 +187,11 @@ def pooler(config: LukeConfig) -> dict[str, Tensor]:
     }
 
 
-def checked_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
-    """The vocabulary in a file, with ids 0 .. size - 1 and the entries wanted, or a ValueError.
+def checked_vocabulary(path: Path, size: int, wanted: Sequence[str], *, several_names: bool = False) -> dict[str, int]:
+    """The vocabulary in a file, with ids 0 .. size - 1, each once or also more often, and the entries wanted.
 
-    A second mask behind the entities, which transformers wants to see there, is none of the model's.
+    A second mask behind the entities, which transformers wants to see there, is none of the model's. Raises:
+    ValueError for any other.
     """
     remedy = "give the vocabulary that the model was pretrained with"
     try:
@@ -189,7 +201,8 @@ def checked_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str
     if vocabulary.get(SECOND_MASK) == size:
         del vocabulary[SECOND_MASK]
     numbers = [number for number in vocabulary.values() if isinstance(number, int)]
-    if len(vocabulary) != size or set(numbers) != set(range(size)):
+    is_short = len(numbers) != len(vocabulary) or (len(vocabulary) != size and not several_names)
+    if is_short or set(numbers) != set(range(size)):
         raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
     missing = [entry for entry in wanted if entry not in vocabulary]
     if missing:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from model.files import CONFIG, WEIGHTS, read_weights, write_json, write_tensors
 from model.hf import keys
-from model.hf.export import exported_config, exported_tensors, pooler, transformers_config
+from model.hf.export import exported_config, exported_tensors, numbered, pooler, transformers_config
 from model.hf.load import check_fit, load_encoder, read_transformers
 from model.hf.tokenizers import read_vocabulary, vocabulary_file, write_tokenizer
 from model.luke.config import SPECIAL_ENTITIES
@@ -130,9 +130,9 @@ def export_fine_tuned(
 ) -> None:
     """Write a fine-tuned model as a folder that the class of its architecture and its tokenizer load.
 
-    `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
-    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table by title:
-    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
+    `tokenizer` holds vocab.json and merges.txt, vocab.txt or tokenizer.json; `words` are the rows of the word table for
+    <ent> and <ent2>, which stand around the first and the second mention; `entities` those of the entity table by
+    title: [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and others.
     With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
     by hand. `blank_first` is that of `write_tokenizer`.
     A model without entities (None) is RoBERTa's or BERT's. The architecture is then its class without that name: the
@@ -141,6 +141,8 @@ def export_fine_tuned(
     """
     config = fine_tuned.luke.config
     rows = word_rows(vocabulary_file(tokenizer), words, config.vocab_size)
+    # BERT's positions do not need the padding's id, and the configurations of some have another than their tokenizer.
+    config = replace(config, pad_token_id=rows.get("<pad>", config.pad_token_id))
     state = {f"luke.{key}": tensor for key, tensor in fine_tuned.luke.state_dict().items()}
     state = keys.to_transformers(state)
     vocabulary = {word: number for number, word in enumerate(rows)}
@@ -158,11 +160,11 @@ def export_fine_tuned(
             write_tensors(output / HEAD, fine_tuned.head)
     else:
         architecture = ARCHITECTURES[fine_tuned.architecture]
-        state = exported_tensors(state, config, [*rows.values()], [*entities.values()])
+        entity_ids, entity_rows = numbered(entities)
+        state = exported_tensors(state, config, [*rows.values()], entity_rows)
         state |= pooler(config) if architecture.task else {}
         state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
-        entity_ids = {title: number for number, title in enumerate(entities)}
-        config = exported_config(config, state, words=len(rows), entities=len(entity_ids))
+        config = exported_config(config, state, words=len(rows), entities=len(entity_rows))
         values = transformers_config(config, vocabulary) | fine_tuned.values()
         sizes = config.max_words, architecture.task
         write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)

@@ -38,6 +38,8 @@ def build_model(
         module = LukeForPretraining(replace(config, max_position_embeddings=positions, **vocabularies))
         return module, frozenset(module.state_dict())
     base_config, weights = read_model(base_model)
+    if base_config.word_encoder == "bert":  # whose positions do not need it, and some configurations have it wrong
+        base_config = replace(base_config, pad_token_id=facts.pad_id)
     check_base(base_config, facts, base_model)
     base_config, weights = without_spare_words(base_config, weights, facts.word_vocab_size)
     sizes = {**configuration.sizes, **entities, "use_entity_aware_attention": False}

@@ -3,7 +3,7 @@
 sentences           a text into sentences: what a splitter finds, corrected, never inside a link
 boundaries          false sentence ends: abbreviations, ordinals
 phrases             pieces of texts that mark no sentences (Thai, Lao, Khmer, Burmese)
-tokenizer           words of RoBERTa's and BERT's vocabularies
+tokenizer           words of RoBERTa's, BERT's and XLM-R's vocabularies
 tokenizer_files     the files of a tokenizer, checked
 tokenizer_training  a new one from a sample of the corpus
 packing             sentences of a page into sequences

@@ -1,20 +1,22 @@
-"""Sub-words of pieces of text: RoBERTa's byte-level BPE, and BERT's WordPiece."""
+"""Sub-words of pieces of text: RoBERTa's byte-level BPE, BERT's WordPiece, and XLM-R's Unigram."""
 
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import chain, filterfalse, pairwise
 from pathlib import Path
 from typing import ClassVar
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from pipeline.sequences.tokenizer_files import (
     BERT_SPECIAL_TOKENS,
     Normalizer,
+    check_ids,
     read_merges,
+    read_unigram,
     read_vocab,
     read_wordpiece,
     tokenizer_files,
@@ -22,12 +24,14 @@ from pipeline.sequences.tokenizer_files import (
 )
 from pipeline.storage import write_bytes
 
-CONTINUATION = "##"
+CONTINUATION, BLANK = "##", "▁"
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 # White space as Unicode has it (Python's own \s holds four control characters more). BERT drops control characters.
 _BLANKS = " \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WHITE, _BERT_WHITE = f"\t-\r\x85{_BLANKS}", f"\t\n\r{_BLANKS}"
+# How Unicode's names of letters begin in the scripts that have no blanks between words.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "YI ", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 _MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1 << 17, 32
 
 
@@ -45,6 +49,8 @@ class WordTokenizer(ABC):
     """White space, if any, and what follows up to the next."""
     pair_separators: ClassVar[int]
     """How many [SEP] are between two texts of one input."""
+    blank_first: ClassVar[bool] = False
+    """Whether transformers reads each piece of a text, such as a mention, as after a blank."""
 
     def __init__(self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str) -> None:
         missing = [token for token in special if token not in vocab]
@@ -62,17 +68,18 @@ class WordTokenizer(ABC):
 
     @staticmethod
     def load(folder: str | Path) -> "WordTokenizer":
-        """The tokenizer in a folder, as `tokenizer_files` finds it: RoBERTa's or BERT's; ValueError for any other."""
+        """The tokenizer in a folder, as `tokenizer_files` finds it: RoBERTa's, BERT's or XLM-R's; else a ValueError."""
         files = tokenizer_files(Path(folder))
         if "merges.txt" not in files:
-            return WordPiece(*read_wordpiece(files))
+            unigram = read_unigram(files)
+            return Unigram(*unigram) if unigram else WordPiece(*read_wordpiece(files))
         return ByteLevelBPE(read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"]))
 
     def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
         """The token ids of each segment, with no special tokens added.
 
         Segments are stripped first; where ``leading_space`` holds, the first word is tokenised as after a
-        blank (which makes a difference to byte-level BPE alone).
+        blank (which makes no difference to WordPiece).
         """
         stripped = (segment.strip() for segment in segments)
         texts = (f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True))
@@ -185,15 +192,69 @@ class WordPiece(WordTokenizer):
         return [not token.startswith(CONTINUATION) for token in self._tokens]
 
 
+class Unigram(WordTokenizer):
+    """XLM-R's: normalised words in the likeliest pieces, the blank before a word being part of it, as in BPE.
+
+    Blanks in a row are one, and none is left at an end, as in SentencePiece.
+    """
+
+    FORMAT = "XLM-R's"
+    keeps_spelling = False
+    pair_separators = 2
+    blank_first = True
+    WORD = re.compile(" *[^ ]+")
+    _START = "\n"  # a blank to which no mark of the text is added
+
+    def __init__(
+        self, pieces: Sequence[tuple[str, float]], table: bytes, hidden: Collection[str], source: str = "tokenizer.json"
+    ) -> None:
+        vocab = {piece: number for number, (piece, _) in enumerate(pieces)}
+        # No normalised word has a blank in it, so that no text becomes a special token.
+        special = {*hidden, *SPECIAL_TOKENS}
+        apart = [(f"{piece} " if piece in special else piece, score) for piece, score in pieces]
+        try:
+            encoder = Tokenizer(models.Unigram(apart, vocab.get(SPECIAL_TOKENS[3])))
+            normalised = normalizers.Precompiled(table)
+        except Exception as error:  # the library raises plain Exception
+            raise ValueError(f"{source}: {error}; take the file that came with the model, unchanged") from None
+        trimmed = normalizers.Replace(Regex(r"\s+$"), ""), normalizers.Replace(Regex(r"\s+"), " ")
+        encoder.normalizer = normalizers.Sequence([normalised, *trimmed])
+        encoder.pre_tokenizer = pre_tokenizers.Metaspace(BLANK, prepend_scheme="never")
+        super().__init__(vocab, encoder, SPECIAL_TOKENS, source)
+        check_ids(vocab, Path(source))
+
+    def encode_as_written(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text, as transformers' MLukeTokenizer reads it: as after a blank."""
+        return super().encode_as_written([f"{self._START}{text}" for text in texts])
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The token ids of a text, which begins as after a blank, and the characters that each comes from."""
+        ids, places = super().encode_with_offsets(f"{self._START}{text}")
+        return ids, [(max(0, start - 1), max(0, end - 1)) for start, end in places]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, normalised as it is: it does not come back exactly."""
+        return "".join(self._tokens[token_id] for token_id in ids).replace(BLANK, " ")
+
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there: after a blank, at punctuation, and anywhere in a script without."""
+        return [
+            token_id in self.special_ids or token.startswith(BLANK) or _starts_word(token) or _is_unspaced(token)
+            for token_id, token in enumerate(self._tokens)
+        ]
+
+
 def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
     """Return what a copy of a tokenizer holds that `WordTokenizer.load` reads, by the names of its files.
 
-    vocab.json and merges.txt, or vocab.txt and tokenizer_config.json. Raises: ValueError for a tokenizer that these
-    cannot hold.
+    vocab.json and merges.txt, vocab.txt and tokenizer_config.json, or XLM-R's tokenizer.json. Raises: ValueError for a
+    tokenizer that these cannot hold.
     """
     files = tokenizer_files(Path(source))
     if "merges.txt" in files:
         return {name: path.read_bytes() for name, path in files.items()}
+    if read_unigram(files):
+        return {"tokenizer.json": files["tokenizer.json"].read_bytes()}
     return wordpiece_files(*read_wordpiece(files))
 
 
@@ -248,3 +309,7 @@ def _starts_word(text: str) -> bool:
         return False
     first = text[0]
     return first.isspace() or first in _ASCII_PUNCTUATION or unicodedata.category(first)[0] == "P"
+
+
+def _is_unspaced(token: str) -> bool:
+    return unicodedata.name(token[:1] or " ", "").startswith(_UNSPACED)

@@ -1,5 +1,6 @@
-"""The files of tokenizers: RoBERTa's vocab.json with merges.txt, BERT's tokenizer.json or vocab.txt."""
+"""The files of tokenizers: RoBERTa's vocab.json with merges.txt, tokenizer.json of BERT and XLM-R, or vocab.txt."""
 
+import base64
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -33,8 +34,9 @@ def tokenizer_files(folder: Path) -> dict[str, Path]:
 def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
     """Return which of some files make a tokenizer: their names, by their usual names.
 
-    RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's tokenizer.json or vocab.txt, and
-    tokenizer_config.json where there is one. Raises: ValueError, with where the files are, for files without.
+    RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's or XLM-R's tokenizer.json or BERT's
+    vocab.txt, and tokenizer_config.json where there is one. Raises: ValueError, with where the files are, for files
+    without.
     """
     for own in _BPE:
         if all(name in names for name in own):
@@ -44,7 +46,8 @@ def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
             return {file: file for file in (name, _CONFIG) if file in names}
     raise ValueError(
         f"{source}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
-        "give a folder with a RoBERTa or BERT tokenizer (of a pretraining it is model/ in ExportHuggingFace's folder)"
+        "give a folder with a RoBERTa, BERT or XLM-R tokenizer "
+        "(of a pretraining it is model/ in ExportHuggingFace's folder)"
     )
 
 
@@ -112,6 +115,34 @@ def check_ids(vocab: Mapping[str, int], path: Path) -> None:
         )
 
 
+def read_unigram(files: Mapping[str, Path]) -> tuple[list[tuple[str, float]], bytes, frozenset[str], str] | None:
+    """Pieces with their scores by ids, table that normalises texts, added tokens and source of XLM-R's tokenizer.json.
+
+    None for files of another kind. Raises: ValueError for a Unigram tokenizer that makes other words of a text.
+    """
+    path = files.get("tokenizer.json")
+    values = _read_object(path) if path else {}
+    model = values.get("model") or {}
+    if model.get("type") != "Unigram":
+        return None
+    remedy = "take XLM-R's tokenizer.json, or that of a model made from it, unchanged"
+    pieces = model.get("vocab") or [None]
+    if not all(isinstance(each, list) and [*map(type, each)] in ([str, float], [str, int]) for each in pieces):
+        raise ValueError(f"{path}: found no list of pieces with their scores; {remedy}")
+    given = values.get("normalizer") or {}
+    parts, splitter = given.get("normalizers") or [given], json.dumps(values.get("pre_tokenizer"))
+    tables = [str(part.get("precompiled_charsmap")) for part in parts if part.get("type") == "Precompiled"]
+    if len(tables) != 1 or "Metaspace" not in splitter or model.get("byte_fallback"):
+        found = f"normalised by {', '.join(str(part.get('type')) for part in parts)} and split by {splitter[:80]}"
+        raise ValueError(f"{path}: {found}; wanted Precompiled and Metaspace; {remedy}")
+    try:
+        table = base64.b64decode(tables[0], validate=True)
+    except ValueError as error:
+        raise ValueError(f"{path}: precompiled_charsmap is no base64 ({error}); {remedy}") from None
+    hidden = frozenset(token["content"] for token in values.get("added_tokens") or [])
+    return [(piece, float(score)) for piece, score in pieces], table, hidden, str(path)
+
+
 def wordpiece_files(
     vocab: Mapping[str, int], normalizer: Normalizer, special: Sequence[str], source: str
 ) -> dict[str, bytes]:
@@ -155,7 +186,8 @@ def _read_tokenizer_json(path: Path) -> tuple[dict[str, int], Normalizer]:
     model, normalizer = values.get("model") or {}, values.get("normalizer") or {}
     if model.get("type") != "WordPiece" or not is_vocabulary(model.get("vocab")):
         raise ValueError(
-            f"{path}: its model is {model.get('type')!r}; wanted WordPiece, or RoBERTa's vocab.json with merges.txt"
+            f"{path}: its model is {model.get('type')!r}; wanted WordPiece or Unigram, or RoBERTa's vocab.json "
+            "with merges.txt"
         )
     names = {
         "do_lower_case": "lowercase",

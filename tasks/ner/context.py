@@ -40,7 +40,8 @@ def encode(
 ) -> EncodedDocument:
     """Sub-words of each word: at least one ([UNK] for a word that has none), at most `room`."""
     words = [word for sentence in document.sentences for word in sentence.words]
-    subwords = tokenizer.encode(words, leading_spaces(document, profile))
+    blanks = [True] * len(words) if tokenizer.blank_first else leading_spaces(document, profile)
+    subwords = tokenizer.encode(words, blanks)
     counts["words_without_subwords"] += sum(not word for word in subwords)
     counts["words_cut"] += sum(len(word) > room for word in subwords)
     kept = [word[:room] or [tokenizer.unk_id] for word in subwords]

@@ -12,7 +12,7 @@ from model.hf.card import fine_tuned_card
 from model.hf.export import SECOND_MASK, SPECIAL_TITLES, checked_vocabulary, entity_rows
 from model.hf.fine_tuned import FineTuned, export_fine_tuned
 from model.luke.config import PAD_ENTITY
-from pipeline.sequences.tokenizer import ByteLevelBPE
+from pipeline.sequences.tokenizer import ByteLevelBPE, Unigram, WordPiece
 from tasks.finetuning import TOKENIZER
 from tasks.finetuning.results import METRICS
 from tasks.questions import extractive
@@ -95,8 +95,9 @@ def write_card(predictor: Predictor, folder: Path, output: Path, architecture: s
     """Writes README.md."""
     values, scores = read_json(folder / CONFIG), read_optional(folder / METRICS)
     name = read_json(output / CONFIG)["architectures"][0]
-    is_bert = not isinstance(predictor.inputs.tokenizer, ByteLevelBPE)
-    kind = {"is_bert": is_bert, "has_entities": predictor.entities}
+    tokenizer = predictor.inputs.tokenizer
+    kind = {"is_bert": isinstance(tokenizer, WordPiece), "is_unigram": isinstance(tokenizer, Unigram)}
+    kind["has_entities"] = predictor.entities
     card = fine_tuned_card(architecture, name, values, scores, **kind)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 

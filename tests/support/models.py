@@ -141,13 +141,13 @@ def shake(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def words_of_transformers(kind: str, **changes: object) -> torch.nn.Module:
-    """A random RoBERTa or BERT of transformers of this class, as small as TINY."""
+    """A random RoBERTa, XLM-R or BERT of transformers of this class, as small as TINY."""
     import transformers
 
     values = transformers_values(TINY) | changes
     for name in ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention"):
         del values[name]
-    config = transformers.BertConfig if kind.startswith("Bert") else transformers.RobertaConfig
+    config = getattr(transformers, f"{kind.partition('Model')[0].partition('For')[0]}Config")
     torch.manual_seed(6)
     return shake(getattr(transformers, kind)(config(**values)).eval())
 

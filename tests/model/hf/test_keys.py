@@ -29,8 +29,8 @@ from tests.support.models import (
     words_of_transformers,
 )
 
-WITH_LM_HEAD = ["RobertaForMaskedLM", "BertForMaskedLM", "BertForPreTraining"]
-WITHOUT_LM_HEAD = ["RobertaModel", "BertModel"]
+WITH_LM_HEAD = ["RobertaForMaskedLM", "XLMRobertaForMaskedLM", "BertForMaskedLM", "BertForPreTraining"]
+WITHOUT_LM_HEAD = ["RobertaModel", "XLMRobertaModel", "BertModel"]
 
 
 def test_every_entry_of_the_table_is_used() -> None:

@@ -159,7 +159,7 @@ def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
     for text, message in (
         ("{", r"tokenizer.json: no JSON"),
         ("[]", r"tokenizer.json: found no JSON object"),
-        ('{"model": {"type": "Unigram"}}', r"tokenizer.json: its model is 'Unigram'; wanted WordPiece"),
+        ('{"model": {"type": "WordLevel"}}', r"tokenizer.json: its model is 'WordLevel'; wanted WordPiece"),
         (json.dumps(of_nfc), r"tokenizer.json: its normalizer is 'NFC'; wanted BertNormalizer"),
     ):
         path.write_text(text)
