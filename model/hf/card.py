@@ -68,7 +68,7 @@ def model_card(
     differs = ", ".join(f"{name} {plain(value)}" for name, value in changes.items())
     head = {
         "pipeline_tag": "fill-mask" if has_head else "feature-extraction",
-        "language": [corpus["language"]] if "language" in corpus else None,
+        "language": corpus["language"].split(", ") if "language" in corpus else None,
         "datasets": ["wikipedia"],
         "base_model": base_model.partition("@")[0] if is_on_hub else None,  # the hub takes no revision there
     }

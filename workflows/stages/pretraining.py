@@ -18,7 +18,7 @@ from workflows.base.stage import RUN_RECORD, Result, Stage, digests
 from workflows.engines import spark
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage, own_sequences
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, DiffDumps, ResolveLinks
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, DiffDumps, MergeEntities, ResolveLinks
 
 # The figures of a pretraining, or of an update, that its line shows.
 HEADLINE = (
@@ -239,7 +239,7 @@ class ExportHuggingFace(TorchStage):
         model = own_model(self)
         return {
             type(model).__name__: model,
-            **self.cloned(BuildEntityVocab, type(own_sequences(self))),
+            **self.cloned(self.vocab_stage(), type(own_sequences(self))),
             **self.tokenizer_requires(),
         }
 
@@ -252,6 +252,10 @@ class ExportHuggingFace(TorchStage):
                 "FineTune take it; leave it out to export"
             )
 
+    def vocab_stage(self) -> type[Stage]:
+        """The stage that has the titles of all entities."""
+        return MergeEntities if self.is_of_several() else BuildEntityVocab
+
     def bytes_parameters(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
 
@@ -259,12 +263,12 @@ class ExportHuggingFace(TorchStage):
         """The figures of the corpus for the model card."""
         from pipeline.sequences.shards import STATISTICS
 
-        facts = self.clone(FetchDump).manifest().facts
+        facts = [stage.manifest().facts for stage in self.of_wikis(FetchDump).values()]
         return {
             **own_sequences(self).read_json(STATISTICS),
             "corpus": {
-                "dump": ", ".join(part["name"] for part in facts["parts"]),
-                "language": facts["site"]["language"],
+                "dump": ", ".join(part["name"] for each in facts for part in each["parts"]),
+                "language": ", ".join(each["site"]["language"] for each in facts),
                 "profile": self.corpus.profile,
             },
         }
@@ -282,7 +286,7 @@ class ExportHuggingFace(TorchStage):
                 Path(own_model(self).folder),
                 Path(folder),
                 tokenizer=Path(tokenizer),
-                entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
+                entity_vocab=Path(self.clone(self.vocab_stage()).folder) / "entity_vocab.json",
                 lite=self.lite,
                 figures=self.figures(),
             )

@@ -4,6 +4,7 @@ Pages of one item at Wikidata are one entity, or pages that interlanguage links 
 its wiki alone.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -21,6 +22,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import normalize_title
 
 FILE = "entities.parquet"
+VOCAB = "entity_vocab.json"  # as transformers' mLUKE has it: titles with their languages
 Page = tuple[int, str]  # the number of its wiki, and its title
 _OTHER = ("other", "other_title", "other_count")
 _KEYS = pa.schema([("wiki", pa.int32()), ("title", pa.string()), ("first", pa.int32()), ("first_title", pa.string())])
@@ -56,13 +58,19 @@ def build(
     rows = [_row(number, row.asDict(), languages) for number, row in enumerate(top, len(SPECIAL_ENTITIES))]
     with storage.parquet_rows(storage.join(job.folder, FILE), schemas.MERGED_ENTITIES.schema) as table:
         table.extend(rows)
+    ids = {title: number for number, title in enumerate(SPECIAL_ENTITIES)}
+    ids |= {f"{page['language']}:{page['title']}": number for number, *_, pages in rows for page in pages}
+    storage.write_bytes(
+        storage.join(job.folder, VOCAB), (json.dumps(ids, ensure_ascii=False, indent=0) + "\n").encode()
+    )
     drops["pages:same_item"] = of_wikis.agg(F.sum(F.col("count") - 1)).collect()[0][0] or 0
     drops["entities:few_languages"] = entities.count() - shared.count()
     drops["entities:below_vocab_size"] = shared.count() - len(top)
     known = Counter(page["language"] for row in rows for page in row[-1])
     shares = Counter(str(len(row[-1])) for row in rows)
     facts = {"languages": dict(sorted(known.items())), "entities_by_number_of_languages": dict(sorted(shares.items()))}
-    return storage.Result((storage.describe(job.folder, FILE, len(rows)),), {"entities": len(rows)}, +drops, facts)
+    files = storage.describe(job.folder, FILE, len(rows)), storage.describe(job.folder, VOCAB, len(ids))
+    return storage.Result(files, {"entities": len(rows)}, +drops, facts)
 
 
 def count_pages(job: SparkJob, wiki: int, site: SiteInfo, missing_pages: bool) -> DataFrame:

@@ -126,7 +126,7 @@ def load_model(folder: Path, table: MentionTable, tokenizer: WordTokenizer, *, d
     The latter two tell the titles of their entities (`entity_vocab.json`), by which these are the table's. Raises:
     ValueError for another folder, and where model, tokenizer and table do not fit together.
     """
-    vocabulary = read_titles(folder)
+    vocabulary = of_language(read_titles(folder), table.manifest.facts["language"])
     module = read_pretrained(folder)
     if tokenizer.vocab_size > module.config.vocab_size:
         raise ValueError(
@@ -160,6 +160,13 @@ def read_titles(folder: Path) -> dict[str, int]:
     if not vocabulary and not is_ours(folder):
         raise ValueError(f"{folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json")
     return vocabulary
+
+
+def of_language(vocabulary: dict[str, int], language: str) -> dict[str, int]:
+    """The titles of one language, where a vocabulary has titles of several, as "de:Affe"; else all, as they are."""
+    prefix = f"{language}:"  # no title of the language's own wiki begins with it
+    own = {title.removeprefix(prefix): row for title, row in vocabulary.items() if title.startswith(prefix)}
+    return own | {name: vocabulary[name] for name in SPECIAL_NAMES if name in vocabulary} if own else vocabulary
 
 
 def rows_by_id(table: MentionTable, size: int, source: str) -> Callable[[Candidate], int]:

@@ -16,12 +16,14 @@ from pipeline import storage
 from pipeline.jobs.tables.merged_entities import connect
 from pipeline.lookup.entities import EntityVocab
 from pipeline.lookup.mentions import MentionTable
+from tasks.linking import __main__ as linking
 from tests.support.forked import end
 from tests.support.oracle_languages import all_pages, groups_of, merged, named_pages
 from tests.support.page_props import sql
 from tests.support.stages import folders, run_forked, run_in_process, run_of, start_forked
 from workflows import (
     BuildEntityVocab,
+    BuildLinker,
     BuildMentionTable,
     BuildSequences,
     EvaluateLanguages,
@@ -188,6 +190,23 @@ def test_one_model_sees_the_sequences_of_all(small: MergeEntities) -> None:
     for wiki, language in enumerate(LANGUAGES):
         count = small.clone(BuildSequences, wiki=wiki).manifest().rows["held_out"]
         assert figures[language].get("sequences", 0) == count
+
+
+@pytest.mark.slow
+def test_each_language_has_a_linker_around_the_model(
+    small: MergeEntities, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The export has the titles of all languages, and a linker of one uses those of its own."""
+    stage = small.clone(BuildLinker, wiki=1)
+    run_in_process(stage)
+    folder = Path(stage.folder)
+    assert json.loads((folder / "linker.json").read_text())["language"] == "de"
+    rows = json.loads((folder / "model" / "entity_vocab.json").read_text())
+    assert rows["en:Ape"] == rows["de:Affe"] == rows["ja:猿"] != rows["en:Monkey"]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]}))
+    linking.main(["link", "--linker", str(folder), "--device", "cpu", str(tmp_path / "a.jsonl")])
+    [mention] = json.loads(capsys.readouterr().out)["mentions"]
+    assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
 
 
 @pytest.mark.slow
