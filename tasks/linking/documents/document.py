@@ -87,6 +87,17 @@ def noted(where: str, errors: Errors | None) -> Iterator[None]:
         errors.note(str(error).removeprefix(f"{place}: "), place)
 
 
+@contextmanager
+def mention_noted(left_out: Skipped | None) -> Iterator[None]:
+    """Note what is wrong with a mention in `left_out` instead of raising it, unless that is None."""
+    try:
+        yield
+    except ValueError as error:
+        if left_out is None:
+            raise
+        left_out.mentions.append(str(error))
+
+
 def to_json(document: Document) -> dict[str, Any]:
     """The document in our format: `id`, `text`, `mentions`, and `annotated` where that is not the whole text."""
     mentions = [_mention(each) for each in document.mentions or ()]

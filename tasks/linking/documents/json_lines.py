@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tasks.io.records import Record, children, shown
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, mention_noted
 
 CHARACTERS = "characters"
 QID = re.compile(r"Q[1-9]\d{0,17}")
@@ -51,12 +51,8 @@ def read_document(record: Record, number: int, left_out: Skipped | None = None, 
 def _mentions(form: Format, record: Record, size: int, left_out: Skipped | None) -> tuple[Mention, ...]:
     mentions = []
     for each in form.all(record):
-        try:
+        with mention_noted(left_out):
             mentions.append(form.one(each, size))
-        except ValueError as error:
-            if left_out is None:
-                raise
-            left_out.mentions.append(str(error))
     return tuple(mentions)
 
 
