@@ -199,8 +199,3 @@ def _of_record(record: Record) -> InputDocument:
         return InputDocument(str(found), record.text("text"))
     except ValueError as error:
         return InputDocument(str(found), "", "no_text", str(error))
-    except TypeError:  # of a table: JSON has no such value
-        found = type(record.values["text"]).__name__
-        return InputDocument(
-            str(record.values["id"]), "", "no_text", str(record.error(f"text is {found}; wanted a text"))
-        )
