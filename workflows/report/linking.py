@@ -6,12 +6,13 @@ each: what is shown is bounded, however many there are.
 
 import hashlib
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from tasks.io.records import Record
+from tasks.io.windows import without_overlaps
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 from workflows.base.stage import Stage
@@ -58,17 +59,11 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
     """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
+    from tasks.linking.candidates import NO_LINKS
     from tasks.linking.scores.pairs import resolver
 
-    own = [line for line in lines if line["of_dump"]]
-    links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])
-    alone = {line["id"]: each.alone for line, each in zip(own, links, strict=True)}
-    known = resolver(finder)
-
-    def without(left_out: Collection[str]) -> Resolve:
-        return lambda mention: None if (end := known(mention)) in left_out else end
-
-    return [without(alone.get(line["id"], ())) for line in lines]
+    own = iter(finder.own_links([read_document(Record(line["id"], line), 0) for line in lines if line["of_dump"]]))
+    return [resolver(finder, next(own) if line["of_dump"] else NO_LINKS) for line in lines]
 
 
 def linked_documents(
@@ -128,7 +123,7 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     if len(places) > MENTIONS:
         size = min(size, places[MENTIONS][0])
     inside = [place for place in places if place[1] <= size]
-    kept = without_overlaps(inside, preferred=links)
+    kept = without_overlaps(sorted(inside, key=lambda place: (place not in links, place)))
     mentions = [shown_mention(links.get(place), golds.get(place), resolve) for place in kept]
     return {
         "set": gold["set"],
@@ -148,15 +143,6 @@ def pieces(text: str, places: Sequence[Place]) -> list[str | list[Any]]:
         parts += [text[at:start], [text[start:end], number]]
         at = end
     return list(filter(None, [*parts, text[at:]]))
-
-
-def without_overlaps(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:
-    """Places that do not overlap, in their order: those preferred before the others, then the first before the next."""
-    kept: list[Place] = []
-    for start, end in sorted(places, key=lambda place: (place not in preferred, place)):
-        if all(end <= other[0] or other[1] <= start for other in kept):
-            kept.append((start, end))
-    return sorted(kept)
 
 
 def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:

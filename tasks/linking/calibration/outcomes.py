@@ -138,7 +138,7 @@ def rows_of_documents(
     linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int
 ) -> list[Row]:
     """All mentions of documents, with what the linker says of them."""
-    resolve, rows = resolver(linker.finder), list[Row]()
+    rows = list[Row]()
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
         asked = [
@@ -146,8 +146,7 @@ def rows_of_documents(
             for document, without in zip(documents[part], own[part], strict=True)
         ]
         for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            ends = [resolve(mention) for mention in each.mentions]
-            rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
+            rows += rows_of(linker, each, list(map(resolver(linker.finder, without), each.mentions)), shares)
     return rows
 
 

@@ -70,13 +70,16 @@ def annotated(gold: Document, mentions: Sequence[Mention]) -> list[Mention]:
     return [each for each in mentions if first <= each.start and each.end <= last]
 
 
-def resolver(finder: CandidateFinder | None) -> Resolve:
-    """Return a function to the ends of mentions; without a finder these are titles as they are, or else QIDs."""
+def resolver(finder: CandidateFinder | None, without: OwnLinks = NO_LINKS) -> Resolve:
+    """Return a function to the ends of mentions; without a finder these are titles as they are, or else QIDs.
+
+    A page that the dump lacks, and that a document alone links to whose links are `without`, is no end.
+    """
 
     def resolve(mention: Mention) -> str | None:
         if finder is None:
             return page_title(mention.title) if mention.title else mention.qid
         target = finder.page_of(mention)
-        return target.title if target else None
+        return target.title if target and target.title not in without.alone else None
 
     return resolve
