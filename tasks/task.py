@@ -304,6 +304,9 @@ class Task(Protocol[Dataset, Feature]):
         recall and `types`.
         """
 
+    def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
+        """The scores of a file of predictions for the examples of another. Raises: ValueError where these differ."""
+
     # Questions of users, and what is written
 
     def from_records(self, records: Sequence[Record]) -> Dataset:

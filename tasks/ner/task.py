@@ -247,18 +247,17 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     def prediction_lines(self, dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
         return lines_with_tags(dataset, predictions)
 
+    def score_files(
+        self, gold_path: Path, predictions_path: Path, *, tag_column: str = "", predicted_column: str = ""
+    ) -> dict[str, Any]:
+        """Scores of a file against another with the same words, each in any of the formats of `read`.
+
+        The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
+        """
+        gold = self.read(gold_path, tag_column=tag_column)
+        predictions = self.read(predictions_path, tag_column=predicted_column, strict=False)
+        check_same_words(gold, predictions)
+        return self.score(gold, [sentence.spans for sentence in predictions.sentences])
+
 
 TASK = EntityRecognition()
-
-
-def score_files(
-    gold_path: Path, predictions_path: Path, *, tag_column: str = "", predicted_column: str = ""
-) -> dict[str, Any]:
-    """Scores of a file against another with the same words, each in any of the formats of `read`.
-
-    The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
-    """
-    gold = TASK.read(gold_path, tag_column=tag_column)
-    predictions = TASK.read(predictions_path, tag_column=predicted_column, strict=False)
-    check_same_words(gold, predictions)
-    return TASK.score(gold, [sentence.spans for sentence in predictions.sentences])

@@ -223,18 +223,18 @@ class QuestionTask(Task[Any, Any], Protocol):
         gold = gold_answers(dataset)
         return answer_scores(gold, best_texts(gold, predictions))
 
-    def score_files(self, gold_path: Path, predictions: Path) -> dict[str, Any]:
+    def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
         """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
 
         That file may also be a data set, whose first answers are scored. Raises: ValueError where it has a
         prediction for no question.
         """
         gold = gold_answers(self.read(gold_path))
-        predicted = predicted_texts(predictions, self.read)
+        predicted = predicted_texts(predictions_path, self.read)
         if not gold.keys() & predicted.keys():
             found = next(iter(predicted), "nothing")
             raise ValueError(
-                f"{predictions}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
+                f"{predictions_path}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
                 f"as {next(iter(gold))!r}); give the predictions for this file"
             )
         return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}

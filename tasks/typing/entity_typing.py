@@ -188,24 +188,23 @@ class EntityTyping(MarkedTask):
         found = zip(self.decode(outputs), shares, strict=True)
         return [{"labels": list(types), "probabilities": each} for types, each in found]
 
+    def score_files(self, gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
+        """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
+
+        `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
+        either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
+        """
+        dataset = self.read(gold_path)
+        records = read_records(predictions_path)
+        fields = ("prediction", "y_str", "labels")
+        check_same_inputs([each.record for each in dataset.examples], records, fields)
+        names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
+        check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
+        gold = [example.types for example in dataset.examples]
+        numbered = ClassNames(predictions_path)
+        predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
+        others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
+        return {"labels_left_out": others, **type_scores(gold, predicted, names)}
+
 
 TASK = EntityTyping()
-
-
-def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
-    """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
-
-    `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
-    either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
-    """
-    dataset = TASK.read(gold_path)
-    records = read_records(predictions_path)
-    fields = ("prediction", "y_str", "labels")
-    check_same_inputs([each.record for each in dataset.examples], records, fields)
-    names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
-    check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
-    gold = [example.types for example in dataset.examples]
-    numbered = ClassNames(predictions_path)
-    predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
-    others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
-    return {"labels_left_out": others, **type_scores(gold, predicted, names)}
