@@ -209,7 +209,7 @@ def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Docum
     for document, without in zip(documents[::step], own[::step], strict=True):
         [answer] = local.answer([Record(document.where, {"text": document.text})], [without])
         links = {Mention(each["start"], each["end"], each["title"]): each["confidence"] for each in answer["mentions"]}
-        pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without=without)
+        pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without)
         gold = {each for each in pair.gold if each.title}
         names = {(document.text[each.start : each.end], each.title) for each in gold}
         right = {each for each in pair.found if (document.text[each.start : each.end], each.title) in names}

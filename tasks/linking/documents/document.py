@@ -18,7 +18,8 @@ class Mention:
     """Characters of a text (half open, in code points), and the page that they name.
 
     The title is None where the file names none; Wikidata's label may stand for it where there is a QID. An optional
-    mention is not asked: it need not be found, and an answer to it does not count.
+    mention is not asked: it need not be found, and an answer to it does not count. An answer may tell its probability,
+    and the reason for no page.
     """
 
     start: int
@@ -26,6 +27,8 @@ class Mention:
     title: str | None = None
     qid: str | None = None
     optional: bool = False
+    probability: float | None = field(default=None, compare=False)
+    reason: str = field(default="", compare=False)
 
     @property
     def page(self) -> str | None:

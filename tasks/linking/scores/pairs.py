@@ -1,12 +1,11 @@
 """Gold mentions of a document beside those that are scored, whose titles went through redirects."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from pipeline.lookup.names import page_title
 from tasks.linking.candidates import NO_LINKS, CandidateFinder, OwnLinks
 from tasks.linking.documents.document import Document, Mention
-from tasks.linking.documents.reading import Place
 
 Resolve = Callable[[Mention], str | None]
 """The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
@@ -24,18 +23,10 @@ class Pair:
     found: Sequence[Mention]
     text: str
     names: Sequence[str] = ()
-    probabilities: Mapping[Place, float] = field(default_factory=dict)
     without: OwnLinks = NO_LINKS
 
     @classmethod
-    def of(
-        cls,
-        gold: Document,
-        found: Sequence[Mention],
-        resolve: Resolve,
-        probabilities: Mapping[Place, float] | None = None,
-        without: OwnLinks = NO_LINKS,
-    ) -> "Pair":
+    def of(cls, gold: Document, found: Sequence[Mention], resolve: Resolve, without: OwnLinks = NO_LINKS) -> "Pair":
         """The mentions of both inside the annotated part; a page of `found` that the dump lacks stays as it is told.
 
         A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
@@ -51,10 +42,9 @@ class Pair:
         answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
         return cls(
             [Mention(m.start, m.end, known(m)) for m in wanted],
-            [Mention(m.start, m.end, resolve(m) or m.page) for m in answered],
+            [replace(m, title=resolve(m) or m.page, qid=None, optional=False) for m in answered],
             gold.text,
             [gold.text[m.start : m.end] for m in given],
-            probabilities or {},
             without,
         )
 
