@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tasks.io.arguments import fine_tuned_folder, run
+from tasks.io.arguments import add_paths, fine_tuned_folder, run
 from tasks.serving.export import export
 
 
@@ -22,9 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("output", type=Path, help="new or empty folder")
     parser.add_argument("--task", default="", help="of a work directory, take the newest one of this task")
-    parser.add_argument(
-        "--entity-vocab", type=Path, metavar="FILE", help="entity_vocab.json, if the model takes Wikipedia's entities"
-    )
+    add_paths(parser, {"--entity-vocab FILE": "entity_vocab.json, if the model takes Wikipedia's entities"})
     options = parser.parse_args(arguments)
     run(partial(write, options))
 

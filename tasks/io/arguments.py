@@ -5,7 +5,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pipeline.storage import STAGES, finished_stages
@@ -39,6 +39,13 @@ def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> No
     for each in inputs:
         if each and output.exists() and each.exists() and output.samefile(each):
             raise ValueError(f"{option} {output}: the input {each} would be overwritten; give another file")
+
+
+def add_paths(command: argparse.ArgumentParser, options: Mapping[str, str]) -> None:
+    """Add options that take a path, each with its help: "--model DIR" is an option and the name of its value."""
+    for option, text in options.items():
+        flag, metavar = option.split()
+        command.add_argument(flag, type=Path, metavar=metavar, help=text)
 
 
 def positive(text: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
-from tasks.io.arguments import check_output, run, share
+from tasks.io.arguments import add_paths, check_output, run, share
 from tasks.linking.calibration.calibration import calibrate
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
@@ -144,12 +144,8 @@ def add_score(score: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out documents whose id is the title of a page of the dump: the model may have read them",
     )
-    score.add_argument(
-        "--unknown-titles",
-        type=Path,
-        metavar="FILE",
-        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
-    )
+    text = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
+    add_paths(score, {"--unknown-titles FILE": text})
     add_document_errors(score)
 
 
