@@ -96,12 +96,11 @@ class Linker:
             answers.append({"mentions": found if example.detected is not None else kept(record, found)})
         return answers
 
-    def shares(self, documents: Sequence[LinkingExample]) -> Sequence[Sequence[Floats | list[float]]]:
-        """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
-        return [[each.shares for each in of] for of in self.scores(documents)]
-
     def scores(self, documents: Sequence[LinkingExample]) -> list[list[Scores]]:
-        """For each mention its candidates' shares, and what they are made of beside the priors."""
+        """For each mention its candidates' shares, and what they are made of beside the priors.
+
+        The shares are those at temperature 1; without a model they are by counts alone.
+        """
         found = list[list[Scores]]()
         for each in documents:
             nothing = [None] * len(each.mentions)

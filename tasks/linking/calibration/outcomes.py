@@ -145,8 +145,9 @@ def rows_of_documents(
             linker.example(document.text, document.mentions or (), without)
             for document, without in zip(documents[part], own[part], strict=True)
         ]
-        for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            rows += rows_of(linker, each, list(map(resolver(linker.finder, without), each.mentions)), shares)
+        for each, without, scores in zip(asked, own[part], linker.scores(asked), strict=True):
+            titles = list(map(resolver(linker.finder, without), each.mentions))
+            rows += rows_of(linker, each, titles, [of.shares for of in scores])
     return rows
 
 

@@ -47,7 +47,7 @@ def build(
     holds 17 bytes a page, and to write them, for which it holds a page.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
-    held_out = linked[are_held_out(linked, share)]
+    held_out = linked[np.fromiter((is_held_out(page, share) for page in linked.tolist()), np.bool_, len(linked))]
     wanted, titles = pa.array(sorted(smallest(held_out, most).tolist()), pa.int64()), set[str]()
     drops = Counter({NO_LINKS: pages - len(linked), NOT_HELD_OUT: len(linked) - len(held_out)})
     drops[OVER_LIMIT] = len(held_out) - len(wanted)
@@ -87,11 +87,6 @@ def linked_pages(path: str) -> Iterator[int]:
             if page != last:  # a page goes on in the next batch
                 yield page
             last = page
-
-
-def are_held_out(pages: Integers, share: float) -> NDArray[np.bool_]:
-    """Return whether pretraining never sees each page."""
-    return np.fromiter((is_held_out(page, share) for page in pages.tolist()), np.bool_, len(pages))
 
 
 def smallest(pages: Integers, most: int) -> Integers:
