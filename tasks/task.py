@@ -247,8 +247,9 @@ class Task(Protocol[Dataset, Feature]):
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[Feature]:
         """Inputs of the model; those of an example stand next to each other."""
 
-    def feature_size(self, feature: Feature) -> int:
-        """Words and entities of a feature, which `tokens_per_batch` counts."""
+    def feature_size(self, feature: Any) -> int:
+        """Words and entities of a feature, which `tokens_per_batch` counts; each entity has its `ends`."""
+        return len(feature.word_ids) + len(feature.ends)
 
     def loss_terms(self, feature: Feature) -> int:
         """Of how many terms `loss` is the mean for a batch of this feature alone."""

@@ -149,10 +149,6 @@ class ClozeAnswering(QuestionTask):
             of_examples.append(counts - before)
         return Features(items, counts | Counter(windows=len(items)), of_examples)
 
-    def feature_size(self, feature: ClozeFeature) -> int:
-        """Length of a window in words and entities together."""
-        return len(feature.word_ids) + len(feature.ends)
-
     def loss_terms(self, feature: ClozeFeature) -> int:
         """Each entity is a term of the loss."""
         return len(feature.entities)

@@ -68,10 +68,6 @@ class ExtractiveAnswering(QuestionTask):
     from_records = staticmethod(extractive_format.from_records)
     prediction_lines = staticmethod(extractive_format.prediction_lines)
 
-    def feature_size(self, feature: WindowFeature) -> int:
-        """Length of a window in words and entities together."""
-        return len(feature.word_ids) + len(feature.entity_ids)
-
     def loss_terms(self, feature: WindowFeature) -> int:
         """Start and end, where they are known, are terms of the loss."""
         return int((feature.label != IGNORED).sum())

@@ -13,7 +13,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
-from tasks import markers as marked
 from tasks.io.data_folder import ClassNames, read_label_file
 from tasks.io.examples import Examples, check_mention, check_same_inputs
 from tasks.io.metrics import label_scores
@@ -21,7 +20,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, Outputs, presets
+from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
 
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
@@ -155,7 +154,7 @@ class EntityTyping(MarkedTask):
         positive = np.sum([feature.label for feature in features], axis=0)
         return np.log((1 + positive) / (1 + len(features) - positive))
 
-    def loss(self, module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
         """Binary cross-entropy, the mean over the batch and all types."""
         return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
 
