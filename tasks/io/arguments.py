@@ -32,6 +32,14 @@ def fine_tuned_folder(folder: Path, task: str = "") -> Path:
     return folder / found[names[-1]]
 
 
+def add_fine_tuned(parser: argparse.ArgumentParser, kinds: str, tasks: Iterable[str]) -> None:
+    """Add what `fine_tuned_folder` takes: a folder of these kinds or a work directory, and the task of one in it."""
+    newest = "or a work directory, of which the newest fine-tuning is taken"
+    parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help=f"folder of {kinds}, {newest}")
+    text = "of a work directory, take the newest one of this task"
+    parser.add_argument("--task", choices=tasks, default="", help=text)
+
+
 def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> None:
     """Raises: ValueError where a file that will be written is a folder, or one of the inputs."""
     if output.is_dir():
