@@ -6,8 +6,9 @@ each: what is shown is bounded, however many there are.
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
@@ -79,16 +80,10 @@ def linked_documents(
     Returns:
         `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
     """
-    total = 0
-
-    def with_mentions() -> Iterator[tuple[bytes, int, Line]]:
-        nonlocal total
-        for number, line in enumerate(read_lines(documents)):
-            total += 1
-            if line["mentions"]:
-                yield hashlib.sha256(line["id"].encode()).digest(), number, line
-
-    chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
+    ranked = (
+        (hashlib.sha256(line["id"].encode()).digest(), line) for line in read_lines(documents) if line["mentions"]
+    )
+    chosen = [line for _, line in heapq.nsmallest(DOCUMENTS, ranked, key=itemgetter(0))]
     chosen.sort(key=lambda line: line["of_dump"])  # the user's own first
     names = {line["id"] for line in chosen}
     found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
@@ -96,6 +91,7 @@ def linked_documents(
         shown_document(line, found.get(line["id"], {}), resolve)
         for line, resolve in zip(chosen, resolvers(chosen), strict=True)
     ]
+    total = sum(1 for _ in read_lines(documents))
     return {"of": total, "characters": CHARACTERS, "documents": shown}
 
 

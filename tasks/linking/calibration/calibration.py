@@ -67,7 +67,8 @@ def calibrate(
     if weights is None and (linker.model or linker.contexts is not None):
         local = replace(linker, certainty=UNCALIBRATED, is_global=False)
         weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
-    linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
+    plain = {"temperature": 1.0, "discount": 0.0, "guess_discount": 0.0, "min_probability": 0.0}
+    linker = replace(linker, certainty=replace(weights or UNCALIBRATED, **plain))
     outcomes = observe(linker, documents, own, at_once)
     reached = outcomes.reached()
     temperature = fit_temperature(lambda: [reached.choices()]) if len(reached.sizes) else 1.0
@@ -85,11 +86,6 @@ def calibrate(
         **figures,
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
-
-
-def weighted(certainty: Certainty) -> Certainty:
-    """The weights of a certainty alone."""
-    return replace(certainty, temperature=1.0, discount=0.0, guess_discount=0.0, min_probability=0.0)
 
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:

@@ -1,10 +1,9 @@
 """A file of documents in any of the formats, told from its first characters; and answers of `link`, for its scores."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tasks.io.records import Record, read_text, record_readers
+from tasks.io.records import read_text, record_readers
 from tasks.io.tables import is_table
 from tasks.linking.documents.aida import START, read_aida
 from tasks.linking.documents.document import Document, Mention, Skipped, noted
@@ -27,17 +26,12 @@ def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document
     if not documents:
         reason = f"; all are left out: {left_out.documents.lines()[0]}" if left_out and left_out.documents else ""
         raise ValueError(f"{path}: no document{reason}; wanted {WANTED}")
-    check_ids(documents)
-    return documents
-
-
-def check_ids(documents: Iterable[Document]) -> None:
-    """Raises: ValueError naming the second document of an id."""
-    seen = Counter[str]()
+    seen = set[str]()
     for document in documents:
-        if seen[document.id]:
+        if document.id in seen:
             raise document.error(f"the id {document.id!r} is there twice; wanted one for each document")
-        seen[document.id] += 1
+        seen.add(document.id)
+    return documents
 
 
 def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
@@ -56,18 +50,13 @@ def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
     elif beginning.startswith((b"{", b"[")):
         for number, (where, read) in enumerate(record_readers(path), start=1):
             with noted(where, left_out and left_out.documents):
-                yield _annotated(read(), number, left_out)
+                document = read_document(read(), number, left_out)
+                if document.mentions is None:
+                    raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+                yield document
     elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
-
-
-def _annotated(record: Record, number: int, left_out: Skipped | None) -> Document:
-    """The document of a record. Raises: ValueError naming one that says nothing of mentions."""
-    document = read_document(record, number, left_out)
-    if document.mentions is None:
-        raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
-    return document
 
 
 # Answers
