@@ -202,6 +202,23 @@ class QuestionTask(Task[Any, Any], Protocol):
 
     PREDICTIONS_SUFFIX: str = ".json"
     READS_IN_WINDOWS: bool = True
+    LABELS: tuple[str, ...]
+    """What the rows of the classifier find."""
+    WANTED: str
+    """What a question has that can be learnt, and what to look at where none has it."""
+
+    def label_names(self, datasets: Mapping[str, Any], listed: Sequence[str]) -> tuple[str, ...]:
+        """Return LABELS.
+
+        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+        """
+        if listed:
+            names = ", ".join(listed[:3])
+            raise ValueError(f"label file with {names}: question answering has no classes; remove it")
+        train = datasets["train"]
+        if not any(example.is_learnable for example in train.examples):
+            raise ValueError(f"{train.path}: no question has {self.WANTED}")
+        return self.LABELS
 
     def candidates(self, outputs: Outputs[Any, Any]) -> Iterator[Candidates]:
         """The candidates of each question."""
@@ -238,10 +255,3 @@ class QuestionTask(Task[Any, Any], Protocol):
                 f"as {next(iter(gold))!r}); give the predictions for this file"
             )
         return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
-
-
-def check_no_classes(listed: Sequence[str]) -> None:
-    """Raises: ValueError where a label file lists classes: answers have none."""
-    if listed:
-        names = ", ".join(listed[:3])
-        raise ValueError(f"label file with {names}: question answering has no classes; remove it")

@@ -93,25 +93,14 @@ class ClozeAnswering(QuestionTask):
 
     PRESETS = presets("cloze_qa")
     WORD_MARKERS = MappingProxyType({"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"})
+    LABELS = ("answer",)
+    WANTED = "an answer that is an entity of its passage; check their places"
     DEV_METRIC = "exact_match"
     BEST_EPOCH_IN_PAPER = True
     read = staticmethod(cloze_format.read)
     describe = staticmethod(cloze_format.describe)
     from_records = staticmethod(cloze_format.from_records)
     prediction_lines = staticmethod(cloze_format.prediction_lines)
-
-    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-        """Return what the row of the classifier finds.
-
-        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
-        """
-        common.check_no_classes(listed)
-        train = datasets["train"]
-        if not any({text for _, text in each.answers} & set(each.texts()) for each in train.examples):
-            raise ValueError(
-                f"{train.path}: no question has an answer that is an entity of its passage; check their places"
-            )
-        return ("answer",)
 
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
         """Each question with all windows of its passage that have an entity as a whole.
