@@ -158,11 +158,10 @@ class CandidateFinder:
         counts = [self._counted(document) for document in documents]
         ends = [sum((Counter(each) for each in of_names.values()), Counter[str]()) for of_names in counts]
         links = self.table.links_to({title for own in ends for title in own})
+        alone = [map(self.targets.get, [end for end, count in own.items() if links[end] == count]) for own in ends]
         return [
-            OwnLinks(
-                of_names, {title for title, count in own.items() if links[title] == count and self._has_no_page(title)}
-            )
-            for of_names, own in zip(counts, ends, strict=True)
+            OwnLinks(of_names, {each.title for each in pages if each and each.page_id is None})
+            for of_names, pages in zip(counts, alone, strict=True)
         ]
 
     def _counted(self, document: Document) -> dict[int, Counter[str]]:
@@ -186,10 +185,6 @@ class CandidateFinder:
                         "dump: leave out --own-links for other documents"
                     )
         return dict(found)
-
-    def _has_no_page(self, title: str) -> bool:
-        target = self.targets.get(title)
-        return target is not None and target.page_id is None
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
         found = NOTHING

@@ -27,8 +27,6 @@ OVER_LIMIT, SAME_TITLE = "pages:over_limit", "pages:same_title"
 NO_TARGET = "links:no_target"
 _COLUMNS = ["page_id", "title", "text", "links"]
 Integers = NDArray[np.int64]
-Resolve = Callable[[str], str | None]
-"""A title after redirects; None for one that ends nowhere."""
 
 
 def build(
@@ -53,14 +51,10 @@ def build(
     drops[OVER_LIMIT] = len(held_out) - len(wanted)
     mentions = 0
 
-    def resolve(name: str) -> str | None:
-        target = targets.get(name)
-        return target.title if target else None
-
     with storage.atomic_output(storage.join(folder, FILE)) as stream:
         found = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
         for number, (page, title, some) in enumerate(found, start=1):
-            document, lost = document_of(title, some, resolve)
+            document, lost = document_of(title, some, targets)
             drops[NO_TARGET] += lost
             if not document.mentions:
                 drops[NO_LINKS] += 1
@@ -107,13 +101,13 @@ def read_pages(path: str, wanted: pa.Array) -> Iterator[tuple[int, str, Iterator
         yield page, title, some
 
 
-def document_of(title: str, paragraphs: Iterator[dict[str, Any]], resolve: Resolve) -> tuple[Document, int]:
+def document_of(title: str, paragraphs: Iterator[dict[str, Any]], targets: Targets) -> tuple[Document, int]:
     """A page's document, whose id is the page's title, and how many of its links end nowhere."""
     texts, mentions, start, lost = list[str](), list[Mention](), 0, 0
     for each in paragraphs:
         for link in each["links"]:
-            if end := resolve(link["target"]):
-                mentions.append(Mention(start + link["start"], start + link["end"], end))
+            if target := targets.get(link["target"]):
+                mentions.append(Mention(start + link["start"], start + link["end"], target.title))
             else:
                 lost += 1
         texts.append(each["text"])

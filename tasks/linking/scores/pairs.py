@@ -32,16 +32,11 @@ class Pair:
         A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
         mentions are not scored, and answers at their places do not count.
         """
-
-        def known(mention: Mention) -> str | None:
-            end = resolve(mention)
-            return None if end in without.alone else end
-
         wanted, given = scored(gold), gold.mentions or ()
         ignored = {(m.start, m.end) for m in given if m.optional} - {(m.start, m.end) for m in wanted}
         answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
         return cls(
-            [Mention(m.start, m.end, known(m)) for m in wanted],
+            [Mention(m.start, m.end, None if (end := resolve(m)) in without.alone else end) for m in wanted],
             [replace(m, title=resolve(m) or m.page, qid=None, optional=False) for m in answered],
             gold.text,
             [gold.text[m.start : m.end] for m in given],
