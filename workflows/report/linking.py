@@ -109,11 +109,10 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
         how many lie across others; `cut`: characters after the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
-    golds: dict[Place, Line] = {
-        (each["start"], each["end"]): each for each in gold["mentions"] if not each.get("optional")
-    }
-    optional = {(each["start"], each["end"]) for each in gold["mentions"]} - golds.keys()
-    links = {place: each for place, each in links.items() if place not in optional}
+    given = [((each["start"], each["end"]), each) for each in gold["mentions"]]
+    golds: dict[Place, Line] = {place: each for place, each in given if not each.get("optional")}
+    for optional in {place for place, _ in given} - golds.keys():
+        links.pop(optional, None)
     places = sorted({*links, *golds})
     size = min(len(gold["text"]), CHARACTERS)
     if len(places) > MENTIONS:

@@ -42,17 +42,14 @@ def find_files(folder: str) -> list[str]:
     wanted = f"wanted files of JSON objects a line ({LINES}) or tables ({TABLE}) with {' and '.join(COLUMNS)}"
     if not os.path.isdir(folder):
         raise ValueError(f"linking.documents {folder}: no such folder; {wanted}")
-    names = [name for name in storage.list_files(folder) if not _is_hidden(name)]
+    there = storage.list_files(folder)
+    names = [name for name in there if not any(part.startswith((".", "_")) for part in name.split("/"))]
     for name in names:
         if not name.endswith((LINES, TABLE)):
             raise ValueError(f"linking.documents {folder}: found {name}; {wanted} alone")
     if not names:
         raise ValueError(f"linking.documents {folder}: no file in it; {wanted}")
     return sorted(names)
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
 def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:

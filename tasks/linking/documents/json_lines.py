@@ -44,16 +44,11 @@ def read_document(record: Record, number: int, left_out: Skipped | None = None, 
             annotated = record.span(name, record.values[name], len(text), CHARACTERS)
     known = ANSWERS if is_answer else FORMATS
     formats = [each for field, each in known.items() if field in record.values]
-    mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
-    return Document(record.where, str(found), text, mentions, annotated)
-
-
-def _mentions(form: Format, record: Record, size: int, left_out: Skipped | None) -> tuple[Mention, ...]:
-    mentions = []
-    for each in form.all(record):
+    mentions = list[Mention]()
+    for each in formats[0].all(record) if formats else ():
         with mention_noted(left_out):
-            mentions.append(form.one(each, size))
-    return tuple(mentions)
+            mentions.append(formats[0].one(each, len(text)))
+    return Document(record.where, str(found), text, tuple(mentions) if formats else None, annotated)
 
 
 def _ours(record: Record, size: int) -> Mention:
