@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -173,9 +172,3 @@ def documents_at_once(options: argparse.Namespace) -> int:
     """Return how many documents are answered together."""
     computes = options.model or getattr(options, "ner", None)
     return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if computes else AT_ONCE
-
-
-def report_skipped(lines: Sequence[str]) -> None:
-    """Say on stderr what is left out."""
-    for each in lines:
-        print(f"left out: {each}", file=sys.stderr)

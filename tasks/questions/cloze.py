@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.probabilities import Choices
-from tasks.io.windows import CharacterSpan, boundaries, context_window, windows
+from tasks.io.windows import CharacterSpan, Integers, boundaries, context_window, windows
 from tasks.questions import answers as common
 from tasks.questions import cloze_format
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
-from tasks.questions.windows import Integers, joined, passage_room, question_limit
+from tasks.questions.windows import joined, passage_room, question_limit
 from tasks.task import Features, InputSettings, Outputs, PlaceClassifier, PlacedBatch, inputs_of, presets
 
 HIGHLIGHT = "@highlight"

@@ -10,9 +10,9 @@ import torch
 
 from model.luke.batch import IGNORED
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.windows import token_spans, widest_windows, windows
+from tasks.io.windows import Integers, token_spans, widest_windows, windows
 from tasks.questions.extractive_format import Dataset, Example
-from tasks.questions.windows import Integers, Text, encode, joined, marks_apart, passage_room, question_limit
+from tasks.questions.windows import Text, encode, joined, marks_apart, passage_room, question_limit
 from tasks.task import Features, InputSettings, LabelledBatch, inputs_of
 
 MAX_QUESTION = 64

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from pipeline import storage
 from pipeline.lookup.held_out import HELD_OUT, is_held_out, page_hash
 from pipeline.lookup.targets import Targets
+from tasks.io.windows import Integers
 from tasks.linking.documents.document import Document, Mention, to_json
 
 FILE = "held_out.jsonl"
@@ -26,7 +26,6 @@ NO_LINKS, NOT_HELD_OUT = "pages:no_links", "pages:not_held_out"
 OVER_LIMIT, SAME_TITLE = "pages:over_limit", "pages:same_title"
 NO_TARGET = "links:no_target"
 _COLUMNS = ["page_id", "title", "text", "links"]
-Integers = NDArray[np.int64]
 
 
 def build(
