@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tasks.io.arguments import fine_tuned_folder, run
+from tasks.finetuning.registry import TASKS
+from tasks.io.arguments import add_fine_tuned, add_paths, fine_tuned_folder, run
 from tasks.serving.export import export
 
 
@@ -14,17 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tasks.export", description="Export a fine-tuned model for transformers."
     )
-    parser.add_argument(
-        "folder",
-        type=Path,
-        metavar="MODEL_DIR",
-        help="folder of FineTune, or a work directory, of which the newest fine-tuning is taken",
-    )
+    add_fine_tuned(parser, "FineTune", TASKS)
     parser.add_argument("output", type=Path, help="new or empty folder")
-    parser.add_argument("--task", default="", help="of a work directory, take the newest one of this task")
-    parser.add_argument(
-        "--entity-vocab", type=Path, metavar="FILE", help="entity_vocab.json, if the model takes Wikipedia's entities"
-    )
+    add_paths(parser, {"--entity-vocab FILE": "entity_vocab.json, if the model takes Wikipedia's entities"})
     options = parser.parse_args(arguments)
     run(partial(write, options))
 

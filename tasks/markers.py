@@ -22,7 +22,7 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.examples import Examples
 from tasks.io.windows import CharacterSpan, boundaries, context_window
-from tasks.task import Classifier, InputSettings, LabelledBatch, Task, inputs_of
+from tasks.task import Classifier, InputSettings, PlacedBatch, Task, inputs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,21 +128,10 @@ def fit(segments: Sequence[list[int]], room: int, counts: Counter[str]) -> list[
     return [left, *inner, right]
 
 
-@dataclass(frozen=True, eq=False)
-class MarkedBatch(LabelledBatch):
-    """Features with the places (batch, mentions) of the states of their mentions.
-
-    These are entities' or, where the model is to see none, opening markers'. `labels` is (batch) int64 or
-    (batch, labels) float32.
-    """
-
-    places: Tensor
-
-
 class MentionClassifier(Classifier):
-    """A linear classifier over the states of all mentions together."""
+    """A linear classifier over the states of all mentions together: of entities, or of opening markers without any."""
 
-    def forward(self, batch: MarkedBatch) -> Tensor:
+    def forward(self, batch: PlacedBatch) -> Tensor:
         """Logits (batch, labels)."""
         states = self.luke(batch.inputs, batch.places.flatten())
         return self.classifier(self.dropout(states.view(len(batch.places), -1)))
@@ -155,13 +144,10 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
     PREDICTIONS_SUFFIX = ".jsonl"
     BEST_EPOCH_IN_PAPER = True
 
-    def feature_size(self, feature: MarkedFeature) -> int:
-        return len(feature.word_ids) + len(feature.ends)
-
     def loss_terms(self, feature: MarkedFeature) -> int:
         return 1
 
-    def collate(self, features: Sequence[MarkedFeature], *, entities: bool) -> MarkedBatch:
+    def collate(self, features: Sequence[MarkedFeature], *, entities: bool) -> PlacedBatch:
         ids, mentions = np.array(self.ENTITIES), len(self.ENTITIES)
         inputs = inputs_of(((each.word_ids, ids, np.add(each.ends, (0, 1))) for each in features), entities=entities)
         if entities:
@@ -170,9 +156,9 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
             markers = torch.from_numpy(np.stack([feature.ends[:, 0] for feature in features]))
             places = markers + inputs.layout.word_offsets[:-1, None]
         labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-        return MarkedBatch(inputs, labels, places)
+        return PlacedBatch(inputs, labels, places, (1,) * len(features))
 
-    def logits(self, module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:
+    def logits(self, module: nn.Module, batch: PlacedBatch) -> list[np.ndarray]:
         """Logits (labels) of each feature."""
         return list(module(batch).float().cpu().numpy())
 

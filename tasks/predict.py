@@ -13,7 +13,7 @@ from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import fine_tuned_folder, positive, run
+from tasks.io.arguments import add_fine_tuned, add_paths, fine_tuned_folder, positive, run
 from tasks.io.records import Errors, Record, parse_line
 from tasks.serving import streams
 from tasks.serving.formats import FORMATS, find_format
@@ -25,15 +25,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
-    parser.add_argument(
-        "folder",
-        type=Path,
-        metavar="MODEL_DIR",
-        help="folder of FineTune or of transformers, or a work directory, of which the newest fine-tuning is taken",
-    )
-    parser.add_argument(
-        "--task", choices=TASKS, default="", help="of a work directory, take the newest one of this task"
-    )
+    add_fine_tuned(parser, "FineTune or of transformers", TASKS)
     parser.add_argument(
         "--text",
         type=Path,
@@ -54,7 +46,8 @@ def make_parser() -> argparse.ArgumentParser:
         default=FORMATS[0],
         help="write JSON lines or, for ner, CoNLL columns, brat's files, or an HTML page (default: %(default)s)",
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="folder to write for --format brat")
+    of_mentions = "folder of BuildMentionTable, which finds the entities of questions and texts (extractive_qa)"
+    add_paths(parser, {"--output DIR": "folder to write for --format brat", "--mentions DIR": of_mentions})
     parser.add_argument(
         "--top",
         type=positive,
@@ -62,12 +55,6 @@ def make_parser() -> argparse.ArgumentParser:
         help="give the probabilities of the K likeliest classes (ner: of each entity); questions: the K best answers",
     )
     streams.add_on_error(parser)
-    parser.add_argument(
-        "--mentions",
-        type=Path,
-        metavar="DIR",
-        help="folder of BuildMentionTable, which finds the entities of questions and texts (extractive_qa)",
-    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument(
         "--tokens-per-batch",

@@ -2,23 +2,12 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import run
-from tasks.ner import task as ner
-from tasks.questions import cloze, extractive
-from tasks.relations import relation_classification
-from tasks.typing import entity_typing
 
-SCORES: Mapping[str, Callable[..., dict[str, Any]]] = {
-    "ner": ner.score_files,
-    "entity_typing": entity_typing.score_files,
-    "relation_classification": relation_classification.score_files,
-    "cloze_qa": cloze.TASK.score_files,
-    "extractive_qa": extractive.TASK.score_files,
-}
 # The flags of each task, with the keyword of its scores that takes the value, and its help.
 OPTIONS = {
     "ner": {
@@ -40,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line, with a subcommand for each task."""
     whole = argparse.ArgumentParser(prog="python -m tasks.score", description="Score predictions without a model.")
     commands = whole.add_subparsers(dest="task", required=True)
-    for task in SCORES:
+    for task in TASKS:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
         command.add_argument("gold", type=Path, help="file with the right answers")
         command.add_argument("predictions", type=Path, help="file with the answers to score")
@@ -52,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the scores; an error is one line and status 1."""
     values = vars(parser().parse_args(arguments))
-    score_files = SCORES[values.pop("task")]
+    score_files = TASKS[values.pop("task")].score_files
 
     def print_scores() -> None:
         scores = score_files(values.pop("gold"), values.pop("predictions"), **values)

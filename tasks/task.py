@@ -247,8 +247,9 @@ class Task(Protocol[Dataset, Feature]):
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[Feature]:
         """Inputs of the model; those of an example stand next to each other."""
 
-    def feature_size(self, feature: Feature) -> int:
-        """Words and entities of a feature, which `tokens_per_batch` counts."""
+    def feature_size(self, feature: Any) -> int:
+        """Words and entities of a feature, which `tokens_per_batch` counts; each entity has its `ends`."""
+        return len(feature.word_ids) + len(feature.ends)
 
     def loss_terms(self, feature: Feature) -> int:
         """Of how many terms `loss` is the mean for a batch of this feature alone."""
@@ -303,6 +304,9 @@ class Task(Protocol[Dataset, Feature]):
         `predicted` counts positive predictions. Answers to questions have `exact_match` in place of precision,
         recall and `types`.
         """
+
+    def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
+        """The scores of a file of predictions for the examples of another. Raises: ValueError where these differ."""
 
     # Questions of users, and what is written
 

@@ -71,7 +71,10 @@ class EpochTraining:
         with (
             on_sigterm() as self.checkpoints.stop,
             tqdm(
-                total=total * per_epoch, initial=len(self.history), desc="fine-tuning", disable=not self.run.progress
+                total=total * per_epoch,
+                initial=len(self.history),
+                desc="fine-tuning",
+                disable=not self.run.settings.progress,
             ) as self.bar,
         ):
             while not self.is_over:
@@ -100,7 +103,7 @@ class EpochTraining:
             partial(linear_schedule, warmup_steps=int(run.hyperparameters.warmup_ratio * total), total_steps=total),
             first_step=first,
             steps=end,
-            seed=run.seed,
+            seed=run.settings.seed,
             on_step=partial(self.finish_step, end),
         )
 
@@ -174,7 +177,7 @@ def optimizer_of(run: Prepared) -> Optimizer:
         learning_rate=hyper.learning_rate,
         betas=hyper.betas,
         epsilon=hyper.epsilon,
-        bias_correction=run.profile == "fixed",
+        bias_correction=run.settings.profile == "fixed",
     )
 
 
@@ -207,7 +210,7 @@ def groups_of_step(run: Prepared, step: int) -> list[list[Any]]:
 def groups_of_epoch(run: Prepared, epoch: int, first: int, end: int | None) -> list[list[Any]]:
     """The features of an epoch in its order, `part_size` at a time: the groups from `first` up to `end`."""
     features, size = run.features["train"], run.part_size
-    order = np.random.default_rng([run.seed, epoch]).permutation(len(features.items)).tolist()
+    order = np.random.default_rng([run.settings.seed, epoch]).permutation(len(features.items)).tolist()
     starts = range(0, len(order), size)[first:end]
     return [[features.items[index] for index in order[start : start + size]] for start in starts]
 

@@ -34,6 +34,8 @@ from tasks.task import PROFILES, Hyperparameters, Outputs
 logger = logging.getLogger(__name__)
 LITTLE = 0.2  # an F1 below this is said; with less than a ninth of the entities found it is always below
 
+NAMES = ("task", "variant", "preset", "profile", "seed")  # with which metrics and configuration begin
+
 Choice = TypeVar("Choice")
 
 
@@ -57,8 +59,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
     row = _choose("variant", settings.variant, VARIANTS)
     _choose("profile", settings.profile, dict.fromkeys(PROFILES))
     hyperparameters = changed(_choose("preset", settings.preset, chosen.PRESETS), settings.changes)
-    names = {"task": task} | {name: getattr(settings, name) for name in ("variant", "preset", "profile", "seed")}
-    identity = identity_of(names, data, hyperparameters, settings)
+    identity = identity_of(task, data, hyperparameters, settings)
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
         remove_leftover(output / CHECKPOINTS)
@@ -70,7 +71,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
         checkpoints = Checkpoints(output, identity, settings.checkpoint_minutes, ranks)
         training = EpochTraining(run, checkpoints, track)
         with hold(checkpoints.folder):
-            metrics = train_and_write(training, output, names, kept, settings)
+            metrics = train_and_write(training, output, kept)
             shutil.rmtree(checkpoints.folder, ignore_errors=True)
     name = f"{task}, variant {settings.variant}"
     report_little(name, metrics, hyperparameters)
@@ -79,7 +80,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
 
 
 def identity_of(
-    names: Mapping[str, Any], data: Path, hyperparameters: Hyperparameters, settings: FineTuningSettings
+    task: str, data: Path, hyperparameters: Hyperparameters, settings: FineTuningSettings
 ) -> dict[str, Any]:
     """Return what a run is recognised by: all that decides its bytes, of files the SHA-256."""
     if settings.mentions:
@@ -87,7 +88,8 @@ def identity_of(
     words = tokenizer_files(settings.tokenizer)
     return {
         "version": VERSION,
-        **names,
+        "task": task,
+        **{name: getattr(settings, name) for name in NAMES[1:]},
         "negative_label": settings.negative_label,
         "hyperparameters": asdict(hyperparameters),
         **({} if settings.keeps_weights else {"keeps_weights": False}),
@@ -99,33 +101,25 @@ def identity_of(
     }
 
 
-def train_and_write(
-    training: EpochTraining,
-    output: Path,
-    names: Mapping[str, Any],
-    tokenizer: Mapping[str, bytes],
-    settings: FineTuningSettings,
-) -> dict[str, Any]:
+def train_and_write(training: EpochTraining, output: Path, tokenizer: Mapping[str, bytes]) -> dict[str, Any]:
     """Trains, moves the classifier's bias, fits the temperature, scores, writes the files, and returns the metrics.
 
-    `names` are the task, the variant and so on, which metrics and configuration begin with; `tokenizer` are the files
-    of the copy of that.
+    `tokenizer` are the files of the copy of that.
     """
-    table = {"entities_sha256": entities_sha256(settings.mentions)} if settings.mentions else {}
+    run, identity = training.run, training.checkpoints.run
+    names, mentions = {name: identity[name] for name in NAMES}, run.settings.mentions
+    table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
     training.train()
-    run = training.run
     outputs = outputs_of(run, "dev")
-    shift = shift_bias(run, outputs) if run.profile == "fixed" else {}
+    shift = shift_bias(run, outputs) if run.settings.profile == "fixed" else {}
     if shift:  # computed again, and not added: bf16 rounds what the classifier gives
         outputs = outputs_of(run, "dev")
     fitted = calibration(run.task, outputs)
     predictions = {"dev": run.task.decode(outputs), "test": predict(run, "test")}
     scores = measure(run, training.epochs, predictions)
-    metrics = {**names, **scores, "bias_shift": shift, "calibration": fitted}
-    metrics["run"] = digest(training.checkpoints.run)
+    metrics = {**names, **scores, "bias_shift": shift, "calibration": fitted, "run": digest(identity)}
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
-    kept: dict[str, Any] = {"tokenizer": tokenizer, "keeps_weights": settings.keeps_weights}
-    write(run, output, config, metrics, training.history, predictions, **kept)
+    write(run, output, config, metrics, training.history, predictions, tokenizer)
     return metrics
 
 

@@ -78,21 +78,19 @@ class Prepared:
     task: Task[Any, Any]
     variant: Variant
     hyperparameters: Hyperparameters
-    profile: str
+    settings: FineTuningSettings
     labels: tuple[str, ...]
     negative: str | None
     datasets: Mapping[str, Any]
     features: Mapping[str, Features[Any]]
     module: Classifier
-    seed: int
     device: str
-    progress: bool
 
     @property
     def parts_per_step(self) -> int:
         """Parts of a batch that count alike: one, and of profile `paper` the micro-batches of the authors' code."""
         hyper = self.hyperparameters
-        is_cut = self.profile == "paper" and hyper.micro_batch_size
+        is_cut = self.settings.profile == "paper" and hyper.micro_batch_size
         return hyper.batch_size // hyper.micro_batch_size if is_cut else 1
 
     @property
@@ -107,7 +105,7 @@ class Prepared:
 
     @property
     def keeps_best_epoch(self) -> bool:
-        return self.profile == "fixed" or self.task.BEST_EPOCH_IN_PAPER
+        return self.settings.profile == "fixed" or self.task.BEST_EPOCH_IN_PAPER
 
 
 def prepare(
@@ -149,15 +147,13 @@ def prepare(
         task=task,
         variant=variant,
         hyperparameters=replace(hyperparameters, max_words=max_words),
-        profile=settings.profile,
+        settings=settings,
         labels=labels,
         negative=negative,
         datasets=datasets,
         features=features,
         module=module.to(device),
-        seed=settings.seed,
         device=device,
-        progress=settings.progress,
     )
     check_parts(run)
     return run
@@ -196,7 +192,7 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
 def check_parts(run: Prepared) -> None:
     """Raises: ValueError where the profile's micro-batches do not make up the batch, or the data no batch."""
     hyper = run.hyperparameters
-    if run.profile == "paper" and hyper.micro_batch_size and hyper.batch_size % hyper.micro_batch_size:
+    if run.settings.profile == "paper" and hyper.micro_batch_size and hyper.batch_size % hyper.micro_batch_size:
         raise ValueError(
             f"batch_size is {hyper.batch_size}, but profile paper computes {hyper.micro_batch_size} examples at once, "
             f"as the authors' code; wanted a multiple of {hyper.micro_batch_size}, or --profile fixed"

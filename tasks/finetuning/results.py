@@ -62,9 +62,7 @@ def write(
     metrics: Mapping[str, Any],
     history: Sequence[Mapping[str, Any]],
     predictions: Mapping[str, Sequence[Any]],
-    *,
     tokenizer: Mapping[str, bytes],
-    keeps_weights: bool,
 ) -> None:
     """Writes the run's files in place of another run's: each appears complete or not at all, the metrics last.
 
@@ -82,7 +80,7 @@ def write(
         (output / name).unlink(missing_ok=True)  # another run's
     shutil.rmtree(output / TOKENIZER, ignore_errors=True)  # another format's files would go before these
     (output / TOKENIZER).mkdir(parents=True)
-    if keeps_weights:
+    if run.settings.keeps_weights:
         write_tensors(output / WEIGHTS, run.module.state_dict())
     for name, content in files.items():
         write_aside(output / name, partial(Path.write_bytes, data=content))

@@ -22,17 +22,15 @@ Annotate = Callable[[str, str | None], Sequence[EntityMention]]
 """The annotations of a text, from the Wikipedia page of this title where one is known."""
 
 
-def open_annotator(mentions: Path, weights: Path | None = None) -> Annotate:
+def open_annotator(mentions: Path, weights: Path) -> Annotate:
     """Annotations by the folder of a mention table; texts of pages that its dump lacks are annotated by commonness.
 
-    `weights` is the folder of the model that the entities are for, whose vocabulary has to be the table's. Raises:
-    ValueError naming both where it is another, and for no such folder.
+    `weights` is the folder of the model that the entities are for, whose vocabulary has to be the table's, or the name
+    of one that is not here. Raises: ValueError naming both where it is another, and for no such table.
     """
-    vocabulary = weights / "entity_vocab.json" if weights else None  # as transformers' LUKE has
-    known = vocabulary if vocabulary and vocabulary.is_file() else None
-    annotator = Annotator.open(mentions, vocabulary=known)
-    if weights:
-        check_same_entities(mentions, weights)
+    vocabulary = weights / "entity_vocab.json"  # as transformers' LUKE has
+    annotator = Annotator.open(mentions, vocabulary=vocabulary if vocabulary.is_file() else None)
+    check_same_entities(mentions, weights)
 
     def annotate(text: str, page: str | None) -> Sequence[EntityMention]:
         found = annotator.annotate(text, page if page and annotator.has_page(page) else None)

@@ -252,6 +252,5 @@ def children(record: Record, name: str) -> list[Record]:
     values = record.field(name, list, "a list of objects")
     for number, value in enumerate(values):
         if not isinstance(value, dict):
-            found = shown(value)
-            raise record.error(f"{name}[{number}] is {found}; wanted an object")
+            raise record.error(f"{name}[{number}] is {shown(value)}; wanted an object")
     return [Record(f"{record.where}: {name}[{number}]", value) for number, value in enumerate(values)]

@@ -1,7 +1,6 @@
 """Rows of Parquet files and of the Arrow files that Hugging Face's `datasets` writes, with names of classes."""
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,10 +52,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
             with path.open("rb") as file:
                 opened = pa.ipc.open_file if magic == ARROW_FILE else pa.ipc.open_stream
                 table = opened(file).read_all()
-        rows: list[dict[str, Any]] = _json_value(table.to_pylist())
+        text = json.dumps(table.to_pylist(), default=_as_json)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path}: a broken table ({reason}); write or download it again") from None
+    rows: list[dict[str, Any]] = json.loads(text, parse_constant=lambda _: None)
     names = _class_names(table.schema.metadata or {})
     for number, row in enumerate(rows, start=1):
         for column in names.keys() & row.keys():
@@ -69,22 +69,13 @@ def _magic(path: Path) -> bytes:
         return file.read(len(ARROW_FILE))
 
 
-def _json_value(value: Any) -> Any:
-    match value:
-        case None | str() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {name: _json_value(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_json_value(each) for each in value]
-        case bytes():
-            try:
-                return value.decode()
-            except UnicodeDecodeError:
-                return None
-    return str(value)
+def _as_json(value: object) -> str | None:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:

@@ -1,7 +1,8 @@
 """The windows in which long texts are seen, spans of characters, and the tokens of these."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ STRIDE = 128
 Integers = NDArray[np.int64]
 CharacterSpan = tuple[int, int]
 """The first character, and the one after the last."""
+Placed = TypeVar("Placed", bound=tuple[Any, ...])
+"""A place in a text or a sentence: its start, its end, and what else there is."""
 
 
 def windows(length: int, room: int, stride: int | None = None) -> list[tuple[int, int]]:
@@ -77,6 +80,18 @@ def boundaries(spans: Sequence[CharacterSpan]) -> list[tuple[int, int, int]]:
     opening = [((start, 1, -end, number), (start, number, 0)) for number, (start, end) in enumerate(spans)]
     closing = [((end, 0, -start, -number), (end, number, 1)) for number, (start, end) in enumerate(spans)]
     return [mark for _, mark in sorted(opening + closing)]
+
+
+def without_overlaps(places: Iterable[Placed]) -> list[Placed]:
+    """Places in their order, of those that overlap the one that was given first."""
+    kept: list[Placed] = []
+    taken: set[int] = set()
+    for place in places:
+        inside = range(place[0], place[1])
+        if taken.isdisjoint(inside):
+            kept.append(place)
+            taken.update(inside)
+    return sorted(kept)
 
 
 def character_span(words: Sequence[str], span: tuple[int, int]) -> CharacterSpan:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
-from tasks.io.arguments import check_output, run, share
+from tasks.io.arguments import add_paths, check_output, run, share
 from tasks.linking.calibration.calibration import calibrate
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
@@ -30,12 +30,11 @@ from tasks.linking.options import (
     add_table,
     complete,
     documents_at_once,
-    report_skipped,
     settings_of,
 )
 from tasks.linking.scores.scores import score_files
 from tasks.linking.service.service import add_service, check_packages, serve
-from tasks.serving.streams import add_on_error, answer_stream, report_errors
+from tasks.serving.streams import add_on_error, answer_stream, report_errors, report_left_out
 
 
 def parser() -> argparse.ArgumentParser:
@@ -144,12 +143,8 @@ def add_score(score: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out documents whose id is the title of a page of the dump: the model may have read them",
     )
-    score.add_argument(
-        "--unknown-titles",
-        type=Path,
-        metavar="FILE",
-        help="file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID",
-    )
+    text = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
+    add_paths(score, {"--unknown-titles FILE": text})
     add_document_errors(score)
 
 
@@ -179,7 +174,7 @@ def run_score(options: argparse.Namespace) -> int:
         "answers_left_out": left_out.answers.total(),
     }
     print(json.dumps(scores | counts, indent=2, ensure_ascii=False))
-    report_skipped(left_out.lines())
+    report_left_out(left_out.lines())
     return 0
 
 
@@ -228,7 +223,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
     }
     write_certainty(options.output, certainty, basis_of(linker), fit)
     print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
-    report_skipped(left_out.lines())
+    report_left_out(left_out.lines())
     return 0
 
 
@@ -243,7 +238,7 @@ def run_convert(options: argparse.Namespace) -> int:
     left_out = Skipped()
     for document in read_documents(options.file, left_out if options.on_error == "skip" else None):
         print(json.dumps(to_json(document), ensure_ascii=False))
-    report_skipped(left_out.lines())
+    report_left_out(left_out.lines())
     return 0
 
 

@@ -118,9 +118,10 @@ class CandidateFinder:
         self._remembered = lru_cache(_TEXTS_AT_HAND)(self._of)
         self._guessed = lru_cache(_TEXTS_AT_HAND)(self._guesses)
 
-    def of(self, text: str) -> Candidates:
-        """The candidates of a text; what is longer than all names is not remembered."""
-        return self._remembered(text) if len(text) <= self.table.longest else self._of(text)
+    def of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
+        """The candidates of a text; what is longer than all names is not remembered, nor what lacks own links."""
+        is_remembered = without is NO_LINKS and len(text) <= self.table.longest
+        return self._remembered(text) if is_remembered else self._of(text, without)
 
     def page_of(self, mention: Mention) -> Target | None:
         """The page that a mention names, after redirects; None where it names none, or one that the dump lacks.
@@ -142,8 +143,7 @@ class CandidateFinder:
             texts: of the mentions.
             without: links of the document's own, which are not counted: it is as if the dump had never had the page.
         """
-        of = self.of if without is NO_LINKS else partial(self._of, without=without)
-        own = {text: of(text) for text in dict.fromkeys(texts)}
+        own = {text: self.of(text, without) for text in dict.fromkeys(texts)}
         found = dict(own)
         for text, others in longer_mentions(own).items():
             found[text] = taken_over(own[text], [own[other] for other in others], self.most)
@@ -158,11 +158,10 @@ class CandidateFinder:
         counts = [self._counted(document) for document in documents]
         ends = [sum((Counter(each) for each in of_names.values()), Counter[str]()) for of_names in counts]
         links = self.table.links_to({title for own in ends for title in own})
+        alone = [map(self.targets.get, [end for end, count in own.items() if links[end] == count]) for own in ends]
         return [
-            OwnLinks(
-                of_names, {title for title, count in own.items() if links[title] == count and self._has_no_page(title)}
-            )
-            for of_names, own in zip(counts, ends, strict=True)
+            OwnLinks(of_names, {each.title for each in pages if each and each.page_id is None})
+            for of_names, pages in zip(counts, alone, strict=True)
         ]
 
     def _counted(self, document: Document) -> dict[int, Counter[str]]:
@@ -186,10 +185,6 @@ class CandidateFinder:
                         "dump: leave out --own-links for other documents"
                     )
         return dict(found)
-
-    def _has_no_page(self, title: str) -> bool:
-        target = self.targets.get(title)
-        return target is not None and target.page_id is None
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
         found = NOTHING
@@ -229,11 +224,10 @@ class CandidateFinder:
 
     def _guesses(self, text: str, is_named: bool, without: OwnLinks = NO_LINKS) -> list[Way]:
         """The candidates by each way to guess, the surest first; of names inside of it only where it is none itself."""
-        of = self.of if without is NO_LINKS else partial(self._of, without=without)
         words = words_of(text)
         looks = ((TITLE, self._title), (LETTERS, self._letters)) if is_named else ()
         ways = [(step, look(text, without)[0]) for step, look in looks]  # nothing, where it has no name
-        ways += ((FORM, of(form).items) for form in forms(text, self.language))
+        ways += ((FORM, self.of(form, without).items) for form in forms(text, self.language))
         ways.append((INITIALS, _ranked(self.targets.with_initials(acronym_of(words)), without)))
         if not is_named:
             inside = longest_names(
@@ -241,7 +235,7 @@ class CandidateFinder:
                 self.table,
                 lambda name: len(name) > 2 and (without is NO_LINKS or self._exact(name, without)[0]),
             )
-            ways += ((PART, of(name).items[:_MOST_OF_PART]) for *_, name in inside)
+            ways += ((PART, self.of(name, without).items[:_MOST_OF_PART]) for *_, name in inside)
         return [*ways, (WORDS, _ranked(self.targets.with_words(words), without))]
 
     def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:

@@ -12,6 +12,7 @@ from pipeline.lookup.contexts import ContextTable
 from pipeline.storage.manifests import manifest_sha256
 from tasks.io.probabilities import softmax
 from tasks.io.records import Record
+from tasks.io.windows import without_overlaps
 from tasks.linking.candidates import (
     NO_LINKS,
     Candidate,
@@ -95,12 +96,11 @@ class Linker:
             answers.append({"mentions": found if example.detected is not None else kept(record, found)})
         return answers
 
-    def shares(self, documents: Sequence[LinkingExample]) -> Sequence[Sequence[Floats | list[float]]]:
-        """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
-        return [[each.shares for each in of] for of in self.scores(documents)]
-
     def scores(self, documents: Sequence[LinkingExample]) -> list[list[Scores]]:
-        """For each mention its candidates' shares, and what they are made of beside the priors."""
+        """For each mention its candidates' shares, and what they are made of beside the priors.
+
+        The shares are those at temperature 1; without a model they are by counts alone.
+        """
         found = list[list[Scores]]()
         for each in documents:
             nothing = [None] * len(each.mentions)
@@ -179,16 +179,8 @@ class Linker:
         found = [DetectedMention(each.start, each.end, each.link_probability) for each in annotations]
         if not (own := self.finder.own):
             return found
-        longest = sorted(
-            [*(DetectedMention(*place, 1.0) for place in own.find(text)), *found],
-            key=lambda each: each.start - each.end,
-        )
-        taken, kept = bytearray(len(text)), list[DetectedMention]()
-        for each in longest:
-            if not any(taken[each.start : each.end]):
-                kept.append(each)
-                taken[each.start : each.end] = b"\1" * (each.end - each.start)
-        return sorted(kept)
+        both = [*(DetectedMention(*place, 1.0) for place in own.find(text)), *found]
+        return without_overlaps(sorted(both, key=lambda each: each.start - each.end))
 
     def _answer(
         self, text: str, mention: Mention, found: Candidates, scores: Scores, name: DetectedMention | None

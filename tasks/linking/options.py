@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages
-from tasks.io.arguments import positive, share
+from tasks.io.arguments import add_paths, positive, share
 from tasks.linking.candidates import MOST
 from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
 from tasks.serving.plain_text import NO_LANGUAGE
@@ -22,18 +21,28 @@ PARTS = {
     "model": ("ExportHuggingFace", "model"),
     CALIBRATION: ("EvaluateLinking", CALIBRATION),
 }
+# The options that name a part, with their help: of all commands with a linker, and of those that write links.
+METHOD_PATHS = {
+    "--model DIR": "folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with "
+    "entity_vocab.json (default: no model; the most common candidate is the answer)",
+    "--contexts DIR": "folder of BuildContexts: the document's words and other mentions count, too",
+    "--tokenizer DIR": "folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
+}
+LINK_PATHS = {
+    "--own FILE": "entities of your own, which mentions can stand for, too: JSON objects a line of id, name and, if "
+    "you like, aliases and description",
+    "--ner DIR": "folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in "
+    "the letters of links: BERLIN and berlin are not, unless links are written so)",
+    "--calibration FILE": "output of calibrate with the same --mentions, --most-candidates, --model, --contexts and "
+    "--global",
+}
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
 def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
     """The mention table, and how many candidates it gives."""
-    command.add_argument(
-        "--mentions",
-        type=Path,
-        metavar="DIR",
-        help="folder of BuildMentionTable"
-        + ("" if required else ": resolves titles by its redirects, and counts candidates"),
-    )
+    use = "" if required else ": resolves titles by its redirects, and counts candidates"
+    add_paths(command, {"--mentions DIR": f"folder of BuildMentionTable{use}"})
     command.set_defaults(wants_table=required)
     whole = command.add_mutually_exclusive_group()
     whole.add_argument(
@@ -71,25 +80,7 @@ def add_document_errors(command: argparse.ArgumentParser) -> None:
 def add_method(command: argparse.ArgumentParser) -> None:
     """The parts of the linker."""
     add_table(command, required=True)
-    command.add_argument(
-        "--model",
-        type=Path,
-        metavar="DIR",
-        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json "
-        "(default: no model; the most common candidate is the answer)",
-    )
-    command.add_argument(
-        "--contexts",
-        type=Path,
-        metavar="DIR",
-        help="folder of BuildContexts: the document's words and other mentions count, too",
-    )
-    command.add_argument(
-        "--tokenizer",
-        type=Path,
-        metavar="DIR",
-        help="folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
-    )
+    add_paths(command, METHOD_PATHS)
     command.add_argument(
         "--global",
         dest="is_global",
@@ -109,20 +100,7 @@ def add_method(command: argparse.ArgumentParser) -> None:
 def add_links(command: argparse.ArgumentParser) -> None:
     """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
     add_method(command)
-    command.add_argument(
-        "--own",
-        type=Path,
-        metavar="FILE",
-        help="entities of your own, which mentions can stand for, too: JSON objects a line of id, name and, if you "
-        "like, aliases and description",
-    )
-    command.add_argument(
-        "--ner",
-        type=Path,
-        metavar="DIR",
-        help="folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in the "
-        "letters of links: BERLIN and berlin are not, unless links are written so)",
-    )
+    add_paths(command, LINK_PATHS)
     command.add_argument(
         "--language",
         metavar="CODE",
@@ -143,12 +121,6 @@ def add_links(command: argparse.ArgumentParser) -> None:
         help="give no page to a mention whose page is less probable. The probability is multiplied by link_probability "
         "for the table's names, and by label_probability for mentions of --ner (default: 0; for a document's own "
         "mentions the calibration's threshold)",
-    )
-    command.add_argument(
-        "--calibration",
-        type=Path,
-        metavar="FILE",
-        help="output of calibrate with the same --mentions, --most-candidates, --model, --contexts and --global",
     )
 
 
@@ -200,9 +172,3 @@ def documents_at_once(options: argparse.Namespace) -> int:
     """Return how many documents are answered together."""
     computes = options.model or getattr(options, "ner", None)
     return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if computes else AT_ONCE
-
-
-def report_skipped(lines: Sequence[str]) -> None:
-    """Say on stderr what is left out."""
-    for each in lines:
-        print(f"left out: {each}", file=sys.stderr)

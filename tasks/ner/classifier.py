@@ -23,19 +23,14 @@ class SpanFeature:
     """One pass of the model: a sentence in its context, and some of its spans.
 
     `word_ids` (words) begins with [CLS] and ends with [SEP]; `spans` (spans, 2) are words of the sentence,
-    half open; `positions` (spans, 2) are the first and the last word position of each; `labels` (spans).
+    half open; `ends` (spans, 2) are the word positions of each, half open; `labels` (spans).
     """
 
     sentence: int
     word_ids: np.ndarray
     spans: np.ndarray
-    positions: np.ndarray
+    ends: np.ndarray
     labels: np.ndarray
-
-
-def feature_size(feature: SpanFeature) -> int:
-    """Words and entities of a pass."""
-    return len(feature.word_ids) + len(feature.spans)
 
 
 def loss_terms(feature: SpanFeature) -> int:
@@ -52,12 +47,10 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
     """
     keys = [number if entities else feature.word_ids.tobytes() for number, feature in enumerate(features)]
     encoded = dict(zip(keys, features, strict=True))
-    sequences = (
-        (each.word_ids, np.full(len(each.spans), MASK_ROW), np.add(each.positions, (0, 1))) for each in encoded.values()
-    )
+    sequences = ((each.word_ids, np.full(len(each.spans), MASK_ROW), each.ends) for each in encoded.values())
     inputs = inputs_of(sequences, entities=entities)
     begins = dict(zip(encoded, inputs.layout.word_offsets[:-1].tolist(), strict=True))
-    moved = (feature.positions + begins[key] for key, feature in zip(keys, features, strict=True))
+    moved = (feature.ends - (0, 1) + begins[key] for key, feature in zip(keys, features, strict=True))
     places = np.concatenate([*moved])
     if entities:
         places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])

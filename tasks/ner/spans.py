@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tasks.io.metrics import micro_scores
+from tasks.io.windows import without_overlaps
 
 SCHEMES = ("IOB2", "IOB1", "IOBES")
 
@@ -44,14 +45,7 @@ def select_spans(scored: Iterable[tuple[float, Span]]) -> list[Span]:
 
     Spans classified as non-entity are left out by the caller. The result is in the order of the sentence.
     """
-    chosen: list[Span] = []
-    taken: set[int] = set()
-    for _, span in sorted(scored, key=lambda pair: (-pair[0], pair[1])):
-        words = range(span.start, span.end)
-        if taken.isdisjoint(words):
-            chosen.append(span)
-            taken.update(words)
-    return sorted(chosen)
+    return without_overlaps(span for _, span in sorted(scored, key=lambda pair: (-pair[0], pair[1])))
 
 
 def parse_tag(text: str) -> Tag:

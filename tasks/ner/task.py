@@ -33,16 +33,16 @@ PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
 
 
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
-    """Spans (spans, 2) in words of the sentence, and their first and last word positions (spans, 2).
+    """Spans (spans, 2) in words of the sentence, and their word positions (spans, 2), both half open.
 
     `word_positions` holds where each word of the document starts in the model's input.
     """
     spans = np.array(enumerate_spans(piece.end - piece.start, MAX_SPAN_LENGTH), dtype=np.int64) + piece.start
-    positions = np.stack([word_positions[spans[:, 0]], word_positions[spans[:, 1]] - 1], axis=1)
+    ends = word_positions[spans]
     if profile == "paper":
-        short = positions[:, 1] - positions[:, 0] < MAX_SPAN_LENGTH
-        spans, positions = spans[short], positions[short]
-    return spans - piece.first, positions
+        short = ends[:, 1] - ends[:, 0] <= MAX_SPAN_LENGTH
+        spans, ends = spans[short], ends[short]
+    return spans - piece.first, ends
 
 
 def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
@@ -50,7 +50,7 @@ def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFea
     spans = ((index, span) for index, sentence in enumerate(dataset.sentences) for span in sentence.spans)
     types = {(index, span.start, span.end): span.label for index, span in spans}
     reached = sum((item.sentence, *span) in types for item in items for span in item.spans.tolist())
-    cut = sum(int((np.ptp(item.positions, axis=1) >= MAX_MENTION_POSITIONS).sum()) for item in items)
+    cut = sum(int((np.ptp(item.ends, axis=1) > MAX_MENTION_POSITIONS).sum()) for item in items)
     return {
         "passes": len(items),
         "spans": sum(len(item.spans) for item in items),
@@ -76,7 +76,6 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     PREDICTIONS_SUFFIX = ".txt"
     BEGINS_WITHOUT_ENTITIES = True  # of which each span is one
     ARCHITECTURE = "LukeForEntitySpanClassification"
-    feature_size = staticmethod(classifier.feature_size)
     loss_terms = staticmethod(classifier.loss_terms)
     collate = staticmethod(classifier.collate)
     head = staticmethod(SpanClassifier)
@@ -161,10 +160,10 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
             found = list(document_pieces(document, encoded.offsets, index, room))
             for piece in found:
                 word_ids, left = with_context(encoded, piece, inputs.tokenizer, room)
-                spans, positions = spans_of(encoded.offsets - left + 1, piece, inputs.profile)
+                spans, ends = spans_of(encoded.offsets - left + 1, piece, inputs.profile)
                 classes = np.array([gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()])
                 items.extend(
-                    SpanFeature(piece.sentence, word_ids, spans[part], positions[part], classes[part])
+                    SpanFeature(piece.sentence, word_ids, spans[part], ends[part], classes[part])
                     for part in split_passes(len(spans), MAX_SPANS)
                 )
             counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
@@ -247,18 +246,17 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     def prediction_lines(self, dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
         return lines_with_tags(dataset, predictions)
 
+    def score_files(
+        self, gold_path: Path, predictions_path: Path, *, tag_column: str = "", predicted_column: str = ""
+    ) -> dict[str, Any]:
+        """Scores of a file against another with the same words, each in any of the formats of `read`.
+
+        The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
+        """
+        gold = self.read(gold_path, tag_column=tag_column)
+        predictions = self.read(predictions_path, tag_column=predicted_column, strict=False)
+        check_same_words(gold, predictions)
+        return self.score(gold, [sentence.spans for sentence in predictions.sentences])
+
 
 TASK = EntityRecognition()
-
-
-def score_files(
-    gold_path: Path, predictions_path: Path, *, tag_column: str = "", predicted_column: str = ""
-) -> dict[str, Any]:
-    """Scores of a file against another with the same words, each in any of the formats of `read`.
-
-    The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
-    """
-    gold = TASK.read(gold_path, tag_column=tag_column)
-    predictions = TASK.read(predictions_path, tag_column=predicted_column, strict=False)
-    check_same_words(gold, predictions)
-    return TASK.score(gold, [sentence.spans for sentence in predictions.sentences])

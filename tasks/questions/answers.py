@@ -202,6 +202,23 @@ class QuestionTask(Task[Any, Any], Protocol):
 
     PREDICTIONS_SUFFIX: str = ".json"
     READS_IN_WINDOWS: bool = True
+    LABELS: tuple[str, ...]
+    """What the rows of the classifier find."""
+    WANTED: str
+    """What a question has that can be learnt, and what to look at where none has it."""
+
+    def label_names(self, datasets: Mapping[str, Any], listed: Sequence[str]) -> tuple[str, ...]:
+        """Return LABELS.
+
+        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+        """
+        if listed:
+            names = ", ".join(listed[:3])
+            raise ValueError(f"label file with {names}: question answering has no classes; remove it")
+        train = datasets["train"]
+        if not any(example.is_learnable for example in train.examples):
+            raise ValueError(f"{train.path}: no question has {self.WANTED}")
+        return self.LABELS
 
     def candidates(self, outputs: Outputs[Any, Any]) -> Iterator[Candidates]:
         """The candidates of each question."""
@@ -223,25 +240,18 @@ class QuestionTask(Task[Any, Any], Protocol):
         gold = gold_answers(dataset)
         return answer_scores(gold, best_texts(gold, predictions))
 
-    def score_files(self, gold_path: Path, predictions: Path) -> dict[str, Any]:
+    def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
         """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
 
         That file may also be a data set, whose first answers are scored. Raises: ValueError where it has a
         prediction for no question.
         """
         gold = gold_answers(self.read(gold_path))
-        predicted = predicted_texts(predictions, self.read)
+        predicted = predicted_texts(predictions_path, self.read)
         if not gold.keys() & predicted.keys():
             found = next(iter(predicted), "nothing")
             raise ValueError(
-                f"{predictions}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
+                f"{predictions_path}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
                 f"as {next(iter(gold))!r}); give the predictions for this file"
             )
         return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
-
-
-def check_no_classes(listed: Sequence[str]) -> None:
-    """Raises: ValueError where a label file lists classes: answers have none."""
-    if listed:
-        names = ", ".join(listed[:3])
-        raise ValueError(f"label file with {names}: question answering has no classes; remove it")

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.probabilities import Choices
-from tasks.io.windows import CharacterSpan, boundaries, context_window, windows
+from tasks.io.windows import CharacterSpan, Integers, boundaries, context_window, windows
 from tasks.questions import answers as common
 from tasks.questions import cloze_format
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
-from tasks.questions.windows import Integers, joined, passage_room, question_limit
+from tasks.questions.windows import joined, passage_room, question_limit
 from tasks.task import Features, InputSettings, Outputs, PlaceClassifier, PlacedBatch, inputs_of, presets
 
 HIGHLIGHT = "@highlight"
@@ -93,25 +93,14 @@ class ClozeAnswering(QuestionTask):
 
     PRESETS = presets("cloze_qa")
     WORD_MARKERS = MappingProxyType({"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"})
+    LABELS = ("answer",)
+    WANTED = "an answer that is an entity of its passage; check their places"
     DEV_METRIC = "exact_match"
     BEST_EPOCH_IN_PAPER = True
     read = staticmethod(cloze_format.read)
     describe = staticmethod(cloze_format.describe)
     from_records = staticmethod(cloze_format.from_records)
     prediction_lines = staticmethod(cloze_format.prediction_lines)
-
-    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-        """Return what the row of the classifier finds.
-
-        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
-        """
-        common.check_no_classes(listed)
-        train = datasets["train"]
-        if not any({text for _, text in each.answers} & set(each.texts()) for each in train.examples):
-            raise ValueError(
-                f"{train.path}: no question has an answer that is an entity of its passage; check their places"
-            )
-        return ("answer",)
 
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
         """Each question with all windows of its passage that have an entity as a whole.
@@ -148,10 +137,6 @@ class ClozeAnswering(QuestionTask):
             items += found
             of_examples.append(counts - before)
         return Features(items, counts | Counter(windows=len(items)), of_examples)
-
-    def feature_size(self, feature: ClozeFeature) -> int:
-        """Length of a window in words and entities together."""
-        return len(feature.word_ids) + len(feature.ends)
 
     def loss_terms(self, feature: ClozeFeature) -> int:
         """Each entity is a term of the loss."""

@@ -31,6 +31,11 @@ class Example:
         """The texts of the entities."""
         return [self.passage[start:end] for start, end in self.entities]
 
+    @property
+    def is_learnable(self) -> bool:
+        """Return whether an answer is the text of an entity."""
+        return not {text for _, text in self.answers}.isdisjoint(self.texts())
+
 
 @dataclass(frozen=True)
 class Dataset:

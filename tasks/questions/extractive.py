@@ -1,6 +1,6 @@
 """Extractive question answering: the answer is a span of a Wikipedia passage (section 4.5 of the paper)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from torch import Tensor, nn
@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.io.probabilities import Choices
-from tasks.questions import answers as common
 from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.extractive_format import Dataset
@@ -59,6 +58,8 @@ class ExtractiveAnswering(QuestionTask):
 
     PRESETS = presets("extractive_qa")
     ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
+    LABELS = ("start", "end")
+    WANTED = "an answer where answer_start says; wanted characters of the context, from 0"
     ARCHITECTURE = "LukeForQuestionAnswering"
     read = staticmethod(extractive_format.read)
     annotated = staticmethod(extractive_format.annotated)
@@ -68,27 +69,9 @@ class ExtractiveAnswering(QuestionTask):
     from_records = staticmethod(extractive_format.from_records)
     prediction_lines = staticmethod(extractive_format.prediction_lines)
 
-    def feature_size(self, feature: WindowFeature) -> int:
-        """Length of a window in words and entities together."""
-        return len(feature.word_ids) + len(feature.entity_ids)
-
     def loss_terms(self, feature: WindowFeature) -> int:
         """Start and end, where they are known, are terms of the loss."""
         return int((feature.label != IGNORED).sum())
-
-    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-        """Return what the two rows of the classifier find.
-
-        Raises: ValueError where a label file lists classes, or train has no answer to learn from.
-        """
-        common.check_no_classes(listed)
-        train = datasets["train"]
-        if not any(example.spans for example in train.examples):
-            raise ValueError(
-                f"{train.path}: no question has an answer where answer_start says; "
-                "wanted characters of the context, from 0"
-            )
-        return ("start", "end")
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> BoundaryClassifier:
         """LUKE with the classifiers of start and end."""

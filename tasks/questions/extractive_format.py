@@ -42,6 +42,11 @@ class Example:
             if text and start >= 0 and self.passage.startswith(text, start)
         ]
 
+    @property
+    def is_learnable(self) -> bool:
+        """Return whether an answer is where it is said to be."""
+        return bool(self.spans)
+
 
 @dataclass(frozen=True)
 class Dataset:

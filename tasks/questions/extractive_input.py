@@ -10,9 +10,9 @@ import torch
 
 from model.luke.batch import IGNORED
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.windows import token_spans, widest_windows, windows
+from tasks.io.windows import Integers, token_spans, widest_windows, windows
 from tasks.questions.extractive_format import Dataset, Example
-from tasks.questions.windows import Integers, Text, encode, joined, marks_apart, passage_room, question_limit
+from tasks.questions.windows import Text, encode, joined, marks_apart, passage_room, question_limit
 from tasks.task import Features, InputSettings, LabelledBatch, inputs_of
 
 MAX_QUESTION = 64
@@ -26,7 +26,7 @@ class WindowFeature:
 
     `word_ids` (words) with special tokens; `characters` (tokens, 2) of the window's tokens, which begin at word
     `first`; `is_start` (tokens) where an answer may start; `entity_ids` (entities) and their word positions
-    `entity_ends` (entities, 2), half open; `label` (2): the answer's first and last word position, 0 where the
+    `ends` (entities, 2), half open; `label` (2): the answer's first and last word position, 0 where the
     window has none of it, IGNORED where the answer is not known.
     """
 
@@ -36,7 +36,7 @@ class WindowFeature:
     characters: Integers
     is_start: np.ndarray
     entity_ids: Integers
-    entity_ends: Integers
+    ends: Integers
     label: Integers
 
 
@@ -105,7 +105,7 @@ def features_of(
     for window, (start, end) in enumerate(spans):
         word_ids, first = joined(question.ids[:limit], passage_ids[start:end], tokenizer)
         parts = question.entities(0, limit, 1), passage.entities(start, end, first)
-        entity_ids, entity_ends = (np.concatenate(both) for both in zip(*parts, strict=True))
+        entity_ids, ends = (np.concatenate(both) for both in zip(*parts, strict=True))
         counts["entities_cut"] += max(0, len(entity_ids) - MAX_ENTITIES)
         label = (IGNORED, IGNORED) if gold is None else (0, 0)
         if gold and start <= gold[0] and gold[1] <= end:
@@ -119,7 +119,7 @@ def features_of(
                 characters=passage.characters[start:end],
                 is_start=widest[start:end] == window,
                 entity_ids=entity_ids[:MAX_ENTITIES],
-                entity_ends=entity_ends[:MAX_ENTITIES],
+                ends=ends[:MAX_ENTITIES],
                 label=np.array(label, dtype=np.int64),
             )
         )
@@ -138,5 +138,5 @@ class WindowBatch(LabelledBatch):
 
 def collate(features: Sequence[WindowFeature], *, entities: bool) -> WindowBatch:
     """Windows as one batch, with the entities that each has."""
-    inputs = inputs_of(((each.word_ids, each.entity_ids, each.entity_ends) for each in features), entities=entities)
+    inputs = inputs_of(((each.word_ids, each.entity_ids, each.ends) for each in features), entities=entities)
     return WindowBatch(inputs, torch.from_numpy(np.stack([each.label for each in features])))

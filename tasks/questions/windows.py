@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.io.annotations import EntityMention
-from tasks.io.windows import token_spans
-
-Integers = NDArray[np.int64]
+from tasks.io.windows import Integers, token_spans
 
 
 def passage_room(question: int, max_words: int, tokenizer: WordTokenizer) -> int:

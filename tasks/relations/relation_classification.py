@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
-from tasks import markers as marked
 from tasks.io.data_folder import ClassNames
 from tasks.io.examples import check_same_inputs
 from tasks.io.metrics import label_scores, precision_recall_f1
@@ -21,7 +20,7 @@ from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
 from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
-from tasks.task import Features, InputSettings, Outputs, presets
+from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
 
 # Of TACRED, SemEval-2010 task 8 and OpenNRE, in any letters and with any signs between them.
 NEGATIVE_LABELS = ("no_relation", "Other", "NA", "None")
@@ -126,7 +125,7 @@ class RelationClassification(MarkedTask):
         """LUKE with a linear classifier over [h_head; h_tail], without bias as in transformers."""
         return MentionClassifier(luke, 2, label_count, bias=False)
 
-    def loss(self, module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
         """Cross-entropy, the mean over the batch."""
         return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}
 
@@ -162,17 +161,16 @@ class RelationClassification(MarkedTask):
             found.append(answer | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {}))
         return found
 
+    def score_files(self, gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
+        """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
+        gold = self.read(gold_path).examples
+        records, names = records_of(predictions_path), ClassNames(predictions_path)
+        fields = ("prediction", "relation")
+        check_same_inputs([example.record for example in gold], records, fields)
+        predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
+        relations = [example.relation for example in gold]
+        chosen = self.negative_label(sorted({*relations, *predicted}), negative)
+        return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}
+
 
 TASK = RelationClassification()
-
-
-def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
-    """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
-    gold = TASK.read(gold_path).examples
-    records, names = records_of(predictions_path), ClassNames(predictions_path)
-    fields = ("prediction", "relation")
-    check_same_inputs([example.record for example in gold], records, fields)
-    predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
-    relations = [example.relation for example in gold]
-    chosen = TASK.negative_label(sorted({*relations, *predicted}), negative)
-    return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}

@@ -52,8 +52,10 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
     task = predictor.task
     assert task.ARCHITECTURE is not None
     words_alone = "ForQuestionAnswering" if task is extractive.TASK else "Model"
+    name, luke = task.ARCHITECTURE if predictor.entities else words_alone, predictor.module.luke
+    head, labels = predictor.module.classifier.state_dict(), predictor.inputs.labels
     export_fine_tuned(
-        fine_tuned(predictor, task.ARCHITECTURE if predictor.entities else words_alone),
+        FineTuned(name, luke, head, labels, predictor.temperature),
         output,
         tokenizer=folder / TOKENIZER,
         words=marker_rows(predictor),
@@ -74,13 +76,6 @@ def check_output(output: Path) -> None:
             raise ValueError(f"{path}: a file; give a folder to write")
     if output.exists() and (found := sorted(path.name for path in output.iterdir())):
         raise ValueError(f"{output}: holds {', '.join(found[:5])}; give a new folder, or empty this one")
-
-
-def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:
-    """The encoder with its classifier."""
-    module = predictor.module
-    head = module.classifier.state_dict()
-    return FineTuned(architecture, module.luke, head, predictor.inputs.labels, predictor.temperature)
 
 
 def marker_rows(predictor: Predictor) -> dict[str, int]:

@@ -133,10 +133,7 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
 def load_transformers(folder: Path, device: str) -> Predictor:
     """The model of a folder of transformers; its markers are <ent> and <ent2>, its entities [MASK] and [MASK2]."""
     fine_tuned = load_fine_tuned(str(folder))
-    tasks = {task.ARCHITECTURE: task for task in TASKS.values() if task.ARCHITECTURE}
-    if fine_tuned.architecture not in tasks:
-        raise ValueError(f"{folder}: {fine_tuned.architecture} is none of {', '.join(tasks)}")
-    task = tasks[fine_tuned.architecture]
+    task = next(task for task in TASKS.values() if fine_tuned.architecture == task.ARCHITECTURE)
     luke, (tokenizer, words) = fine_tuned.luke, their_words(folder)
     names = dict(zip(task.WORD_MARKERS, THEIR_MARKERS, strict=False))
     if missing := [name for name in names.values() if name not in words]:

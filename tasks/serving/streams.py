@@ -42,9 +42,14 @@ def report_errors(errors: Errors, on_error: str) -> int:
     """The status of the command; what was skipped is told on stderr."""
     if on_error != "skip":
         return 1 if errors else 0
-    for line in errors.lines():
-        print(f"left out: {line}", file=sys.stderr)
+    report_left_out(errors.lines())
     return 0
+
+
+def report_left_out(lines: Iterable[str]) -> None:
+    """Say on stderr what is left out."""
+    for line in lines:
+        print(f"left out: {line}", file=sys.stderr)
 
 
 @dataclass(frozen=True)

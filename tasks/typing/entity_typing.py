@@ -13,7 +13,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
-from tasks import markers as marked
 from tasks.io.data_folder import ClassNames, read_label_file
 from tasks.io.examples import Examples, check_mention, check_same_inputs
 from tasks.io.metrics import label_scores
@@ -21,7 +20,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, Outputs, presets
+from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
 
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
@@ -155,7 +154,7 @@ class EntityTyping(MarkedTask):
         positive = np.sum([feature.label for feature in features], axis=0)
         return np.log((1 + positive) / (1 + len(features) - positive))
 
-    def loss(self, module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
         """Binary cross-entropy, the mean over the batch and all types."""
         return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
 
@@ -188,24 +187,23 @@ class EntityTyping(MarkedTask):
         found = zip(self.decode(outputs), shares, strict=True)
         return [{"labels": list(types), "probabilities": each} for types, each in found]
 
+    def score_files(self, gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
+        """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
+
+        `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
+        either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
+        """
+        dataset = self.read(gold_path)
+        records = read_records(predictions_path)
+        fields = ("prediction", "y_str", "labels")
+        check_same_inputs([each.record for each in dataset.examples], records, fields)
+        names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
+        check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
+        gold = [example.types for example in dataset.examples]
+        numbered = ClassNames(predictions_path)
+        predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
+        others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
+        return {"labels_left_out": others, **type_scores(gold, predicted, names)}
+
 
 TASK = EntityTyping()
-
-
-def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
-    """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
-
-    `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
-    either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
-    """
-    dataset = TASK.read(gold_path)
-    records = read_records(predictions_path)
-    fields = ("prediction", "y_str", "labels")
-    check_same_inputs([each.record for each in dataset.examples], records, fields)
-    names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
-    check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
-    gold = [example.types for example in dataset.examples]
-    numbered = ClassNames(predictions_path)
-    predicted = [types_of(record, record.first_of(*fields), numbered) for record in records]
-    others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
-    return {"labels_left_out": others, **type_scores(gold, predicted, names)}

@@ -6,12 +6,14 @@ each: what is shown is bounded, however many there are.
 
 import hashlib
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from tasks.io.records import Record
+from tasks.io.windows import without_overlaps
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 from workflows.base.stage import Stage
@@ -58,17 +60,11 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
     """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
+    from tasks.linking.candidates import NO_LINKS
     from tasks.linking.scores.pairs import resolver
 
-    own = [line for line in lines if line["of_dump"]]
-    links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])
-    alone = {line["id"]: each.alone for line, each in zip(own, links, strict=True)}
-    known = resolver(finder)
-
-    def without(left_out: Collection[str]) -> Resolve:
-        return lambda mention: None if (end := known(mention)) in left_out else end
-
-    return [without(alone.get(line["id"], ())) for line in lines]
+    own = iter(finder.own_links([read_document(Record(line["id"], line), 0) for line in lines if line["of_dump"]]))
+    return [resolver(finder, next(own) if line["of_dump"] else NO_LINKS) for line in lines]
 
 
 def linked_documents(
@@ -84,16 +80,10 @@ def linked_documents(
     Returns:
         `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
     """
-    total = 0
-
-    def with_mentions() -> Iterator[tuple[bytes, int, Line]]:
-        nonlocal total
-        for number, line in enumerate(read_lines(documents)):
-            total += 1
-            if line["mentions"]:
-                yield hashlib.sha256(line["id"].encode()).digest(), number, line
-
-    chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
+    ranked = (
+        (hashlib.sha256(line["id"].encode()).digest(), line) for line in read_lines(documents) if line["mentions"]
+    )
+    chosen = [line for _, line in heapq.nsmallest(DOCUMENTS, ranked, key=itemgetter(0))]
     chosen.sort(key=lambda line: line["of_dump"])  # the user's own first
     names = {line["id"] for line in chosen}
     found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
@@ -101,6 +91,7 @@ def linked_documents(
         shown_document(line, found.get(line["id"], {}), resolve)
         for line, resolve in zip(chosen, resolvers(chosen), strict=True)
     ]
+    total = sum(1 for _ in read_lines(documents))
     return {"of": total, "characters": CHARACTERS, "documents": shown}
 
 
@@ -118,17 +109,16 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
         how many lie across others; `cut`: characters after the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
-    golds: dict[Place, Line] = {
-        (each["start"], each["end"]): each for each in gold["mentions"] if not each.get("optional")
-    }
-    optional = {(each["start"], each["end"]) for each in gold["mentions"]} - golds.keys()
-    links = {place: each for place, each in links.items() if place not in optional}
+    given = [((each["start"], each["end"]), each) for each in gold["mentions"]]
+    golds: dict[Place, Line] = {place: each for place, each in given if not each.get("optional")}
+    for optional in {place for place, _ in given} - golds.keys():
+        links.pop(optional, None)
     places = sorted({*links, *golds})
     size = min(len(gold["text"]), CHARACTERS)
     if len(places) > MENTIONS:
         size = min(size, places[MENTIONS][0])
     inside = [place for place in places if place[1] <= size]
-    kept = without_overlaps(inside, preferred=links)
+    kept = without_overlaps(sorted(inside, key=lambda place: (place not in links, place)))
     mentions = [shown_mention(links.get(place), golds.get(place), resolve) for place in kept]
     return {
         "set": gold["set"],
@@ -148,15 +138,6 @@ def pieces(text: str, places: Sequence[Place]) -> list[str | list[Any]]:
         parts += [text[at:start], [text[start:end], number]]
         at = end
     return list(filter(None, [*parts, text[at:]]))
-
-
-def without_overlaps(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:
-    """Places that do not overlap, in their order: those preferred before the others, then the first before the next."""
-    kept: list[Place] = []
-    for start, end in sorted(places, key=lambda place: (place not in preferred, place)):
-        if all(end <= other[0] or other[1] <= start for other in kept):
-            kept.append((start, end))
-    return sorted(kept)
 
 
 def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class TaskStage(TorchStage):
             from tasks.io.annotations import open_annotator
 
             weights = self.given_weights()
-            open_annotator(Path(mentions), Path(weights) if os.path.isdir(weights) else None)
+            open_annotator(Path(mentions), Path(weights))
 
     def mentions_folder(self) -> Path | None:
         """The mention table that finds the entities of extractive_qa."""

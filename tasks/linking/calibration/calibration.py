@@ -4,7 +4,7 @@ The likeliest values are taken, by mentions whose page the dump has. The likelih
 candidate is that candidate's probability. Where it is none, it is the probability of none of these.
 So the discount depends on how often the page is a candidate, and weights and temperature on which one it is.
 How often the dump lacks a page differs from text to text, so that the threshold alone depends on it.
-The weights make what is right likeliest: a conditional logit (McFadden, 1974), fitted by Newton's method.
+The weights make what is right likeliest: a conditional logit (McFadden, 1974), fitted by L-BFGS-B.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,7 @@ MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the 
 # Documents in which names are found, many times as many as are linked; few of them say little of a threshold.
 LEAST_SEARCHED, MOST_SEARCHED = 20, 100
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
-_STEPS = 100  # of Newton's method, at most
-_DONE = 1e-9  # by so much the loss could still fall, nearly
+_CLOSE = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-7}
 Booleans = NDArray[np.bool_]
 
 
@@ -68,7 +67,8 @@ def calibrate(
     if weights is None and (linker.model or linker.contexts is not None):
         local = replace(linker, certainty=UNCALIBRATED, is_global=False)
         weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
-    linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
+    plain = {"temperature": 1.0, "discount": 0.0, "guess_discount": 0.0, "min_probability": 0.0}
+    linker = replace(linker, certainty=replace(weights or UNCALIBRATED, **plain))
     outcomes = observe(linker, documents, own, at_once)
     reached = outcomes.reached()
     temperature = fit_temperature(lambda: [reached.choices()]) if len(reached.sizes) else 1.0
@@ -86,11 +86,6 @@ def calibrate(
         **figures,
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
-
-
-def weighted(certainty: Certainty) -> Certainty:
-    """The weights of a certainty alone."""
-    return replace(certainty, temperature=1.0, discount=0.0, guess_discount=0.0, min_probability=0.0)
 
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
@@ -210,7 +205,7 @@ def fit_detected(linker: Linker, certainty: Certainty, documents: Sequence[Docum
     for document, without in zip(documents[::step], own[::step], strict=True):
         [answer] = local.answer([Record(document.where, {"text": document.text})], [without])
         links = {Mention(each["start"], each["end"], each["title"]): each["confidence"] for each in answer["mentions"]}
-        pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without=without)
+        pair = Pair.of(document, [each for each in links if each.title], resolver(linker.finder), without)
         gold = {each for each in pair.gold if each.title}
         names = {(document.text[each.start : each.end], each.title) for each in gold}
         right = {each for each in pair.found if (document.text[each.start : each.end], each.title) in names}
@@ -242,53 +237,22 @@ def likeliest(
     """The weights (weights) by which the softmax of the weighted sums of features makes the right candidates likeliest.
 
     Before any mention is seen, each weight lies around `expected` with its variance. So few mentions do not move them
-    far. A weight that would be below `least` is that, and the others are fitted beside it. `features`
-    is (mentions, candidates, weights); `is_own` says which candidates a mention has, and `is_right` is one of them.
+    far. No weight is below `least`. `features` is (mentions, candidates, weights); `is_own` says which candidates a
+    mention has, and `is_right` is one of them.
     """
-    weights, is_free = expected.astype(np.float64), np.ones(len(expected), np.bool_)
-    while True:
-        weights = _newton(features, is_own, is_right, expected, variances, weights, is_free)
-        is_below = is_free & (weights < least)
-        if not is_below.any():
-            return weights
-        weights[is_below], is_free = least[is_below], is_free & ~is_below
-
-
-def _newton(
-    features: Floats,
-    is_own: Booleans,
-    is_right: Booleans,
-    expected: Floats,
-    variances: Floats,
-    weights: Floats,
-    is_free: Booleans,
-) -> Floats:
-    """The minimum over the free weights of a convex loss, whose steps are halved until it falls."""
+    from scipy.optimize import minimize
 
     def loss_of(weights: Floats) -> tuple[float, Floats]:
-        """The loss, and the probability of each candidate."""
+        """The loss, and its gradient."""
         scores = np.where(is_own, features @ weights, -np.inf)
         best = scores.max(axis=1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - best)
         totals = powers.sum(axis=1, keepdims=True)
-        loss = (
-            (best + np.log(totals)).sum() - scores[is_right].sum() + ((weights - expected) ** 2 / variances).sum() / 2
-        )
-        return float(loss), powers / totals
+        off = weights - expected
+        loss = (best + np.log(totals)).sum() - scores[is_right].sum() + (off**2 / variances).sum() / 2
+        means = np.einsum("mc,mcw->w", powers / totals, features)
+        return float(loss), means - features[is_right].sum(axis=0) + off / variances
 
-    for _ in range(_STEPS):
-        loss, probabilities = loss_of(weights)
-        means = np.einsum("mc,mcw->mw", probabilities, features)
-        gradient = means.sum(axis=0) - features[is_right].sum(axis=0) + (weights - expected) / variances
-        squares = np.einsum("mc,mcv,mcw->vw", probabilities, features, features, optimize=True)
-        curvature = squares - means.T @ means + np.diag(1 / variances)
-        step = np.zeros(len(weights))
-        step[is_free] = np.linalg.solve(curvature[np.ix_(is_free, is_free)], gradient[is_free])
-        fall = float(gradient @ step)
-        if fall < _DONE:
-            break
-        size = 1.0
-        while size > _DONE and loss_of(weights - size * step)[0] > loss - size * fall / 4:
-            size /= 2
-        weights = weights - size * step
-    return weights
+    limits = [(low, None) for low in least]
+    found = minimize(loss_of, expected, jac=True, bounds=limits, method="L-BFGS-B", options=_CLOSE)
+    return np.asarray(found.x)

@@ -138,16 +138,16 @@ def rows_of_documents(
     linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int
 ) -> list[Row]:
     """All mentions of documents, with what the linker says of them."""
-    resolve, rows = resolver(linker.finder), list[Row]()
+    rows = list[Row]()
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
         asked = [
             linker.example(document.text, document.mentions or (), without)
             for document, without in zip(documents[part], own[part], strict=True)
         ]
-        for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            ends = [resolve(mention) for mention in each.mentions]
-            rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
+        for each, without, scores in zip(asked, own[part], linker.scores(asked), strict=True):
+            titles = list(map(resolver(linker.finder, without), each.mentions))
+            rows += rows_of(linker, each, titles, [of.shares for of in scores])
     return rows
 
 

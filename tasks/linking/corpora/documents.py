@@ -42,17 +42,14 @@ def find_files(folder: str) -> list[str]:
     wanted = f"wanted files of JSON objects a line ({LINES}) or tables ({TABLE}) with {' and '.join(COLUMNS)}"
     if not os.path.isdir(folder):
         raise ValueError(f"linking.documents {folder}: no such folder; {wanted}")
-    names = [name for name in storage.list_files(folder) if not _is_hidden(name)]
+    there = storage.list_files(folder)
+    names = [name for name in there if not any(part.startswith((".", "_")) for part in name.split("/"))]
     for name in names:
         if not name.endswith((LINES, TABLE)):
             raise ValueError(f"linking.documents {folder}: found {name}; {wanted} alone")
     if not names:
         raise ValueError(f"linking.documents {folder}: no file in it; {wanted}")
     return sorted(names)
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
 def plan_blocks(paths: Sequence[str], block_bytes: int) -> list[Block]:
@@ -199,8 +196,3 @@ def _of_record(record: Record) -> InputDocument:
         return InputDocument(str(found), record.text("text"))
     except ValueError as error:
         return InputDocument(str(found), "", "no_text", str(error))
-    except TypeError:  # of a table: JSON has no such value
-        found = type(record.values["text"]).__name__
-        return InputDocument(
-            str(record.values["id"]), "", "no_text", str(record.error(f"text is {found}; wanted a text"))
-        )

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from pipeline import storage
 from pipeline.lookup.held_out import HELD_OUT, is_held_out, page_hash
 from pipeline.lookup.targets import Targets
+from tasks.io.windows import Integers
 from tasks.linking.documents.document import Document, Mention, to_json
 
 FILE = "held_out.jsonl"
@@ -26,9 +26,6 @@ NO_LINKS, NOT_HELD_OUT = "pages:no_links", "pages:not_held_out"
 OVER_LIMIT, SAME_TITLE = "pages:over_limit", "pages:same_title"
 NO_TARGET = "links:no_target"
 _COLUMNS = ["page_id", "title", "text", "links"]
-Integers = NDArray[np.int64]
-Resolve = Callable[[str], str | None]
-"""A title after redirects; None for one that ends nowhere."""
 
 
 def build(
@@ -47,20 +44,16 @@ def build(
     holds 17 bytes a page, and to write them, for which it holds a page.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
-    held_out = linked[are_held_out(linked, share)]
+    held_out = linked[np.fromiter((is_held_out(page, share) for page in linked.tolist()), np.bool_, len(linked))]
     wanted, titles = pa.array(sorted(smallest(held_out, most).tolist()), pa.int64()), set[str]()
     drops = Counter({NO_LINKS: pages - len(linked), NOT_HELD_OUT: len(linked) - len(held_out)})
     drops[OVER_LIMIT] = len(held_out) - len(wanted)
     mentions = 0
 
-    def resolve(name: str) -> str | None:
-        target = targets.get(name)
-        return target.title if target else None
-
     with storage.atomic_output(storage.join(folder, FILE)) as stream:
         found = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
         for number, (page, title, some) in enumerate(found, start=1):
-            document, lost = document_of(title, some, resolve)
+            document, lost = document_of(title, some, targets)
             drops[NO_TARGET] += lost
             if not document.mentions:
                 drops[NO_LINKS] += 1
@@ -89,11 +82,6 @@ def linked_pages(path: str) -> Iterator[int]:
             last = page
 
 
-def are_held_out(pages: Integers, share: float) -> NDArray[np.bool_]:
-    """Return whether pretraining never sees each page."""
-    return np.fromiter((is_held_out(page, share) for page in pages.tolist()), np.bool_, len(pages))
-
-
 def smallest(pages: Integers, most: int) -> Integers:
     """The pages whose hashes are the smallest: a larger number adds pages, and takes none away."""
     hashes = np.fromiter(map(page_hash, pages.tolist()), np.uint64, len(pages))
@@ -112,13 +100,13 @@ def read_pages(path: str, wanted: pa.Array) -> Iterator[tuple[int, str, Iterator
         yield page, title, some
 
 
-def document_of(title: str, paragraphs: Iterator[dict[str, Any]], resolve: Resolve) -> tuple[Document, int]:
+def document_of(title: str, paragraphs: Iterator[dict[str, Any]], targets: Targets) -> tuple[Document, int]:
     """A page's document, whose id is the page's title, and how many of its links end nowhere."""
     texts, mentions, start, lost = list[str](), list[Mention](), 0, 0
     for each in paragraphs:
         for link in each["links"]:
-            if end := resolve(link["target"]):
-                mentions.append(Mention(start + link["start"], start + link["end"], end))
+            if target := targets.get(link["target"]):
+                mentions.append(Mention(start + link["start"], start + link["end"], target.title))
             else:
                 lost += 1
         texts.append(each["text"])

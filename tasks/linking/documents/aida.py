@@ -5,49 +5,31 @@ A document begins with -DOCSTART- and its name in brackets; an empty line ends a
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, noted, title_of_address
+from tasks.linking.documents.document import (
+    NO_ENTITY,
+    Document,
+    Mention,
+    Skipped,
+    mention_noted,
+    noted,
+    title_of_address,
+)
 
 START = "-DOCSTART-"
 
 
-@dataclass
-class _Reading:
-    """A document up to some line: its text, the mentions that have ended, and the one that has not.
+class _Opened(NamedTuple):
+    """A mention up to some line: its place, the columns of its first token, and where that stands."""
 
-    Where titles may be wrong, `wrong` has what is wrong with each, whose mention is left out; None: it is an error.
-    """
-
-    wrong: list[str] | None
-    text: str = ""
-    mentions: list[Mention] = field(default_factory=list)
-    open: Mention | None = None
-    words: str = ""  # of the open mention, as its third column has them
-    is_wrong: bool = False  # the open mention
-
-    def token(self, word: str) -> None:
-        """A token, behind a blank, or behind the end of a sentence."""
-        self.text += f"{' ' if self.text and self.text[-1] != chr(10) else ''}{word}"
-
-    def close(self) -> None:
-        if self.open and not self.is_wrong:
-            self.mentions.append(self.open)
-        self.open, self.is_wrong = None, False
-
-    def title(self, columns: list[str], where: str) -> str | None:
-        """The title of the mention that is opened."""
-        try:
-            return _title(columns, where)
-        except ValueError as error:
-            if self.wrong is None:
-                raise
-            self.wrong.append(str(error))
-            self.is_wrong = True
-            return None
+    start: int
+    end: int
+    columns: list[str]
+    where: str
 
 
 def read_aida(path: Path, left_out: Skipped | None = None) -> Iterator[Document]:
@@ -58,10 +40,7 @@ def read_aida(path: Path, left_out: Skipped | None = None) -> Iterator[Document]
     """
     for first, lines in _documents(path):
         with noted(f"{path}:{first}", left_out and left_out.documents):
-            document, wrong = _read(path, first, lines, skips=left_out is not None)
-            if left_out:
-                left_out.mentions.extend(wrong)
-            yield document
+            yield _read(path, first, lines, left_out)
 
 
 def _documents(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -80,40 +59,41 @@ def _documents(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield first, lines
 
 
-def _read(path: Path, first: int, lines: list[str], *, skips: bool) -> tuple[Document, list[str]]:
-    """The document of these lines, the first of which has that number; what is wrong with the mentions left out."""
-    reading, beginning = _Reading([] if skips else None), lines[0].split("\t")[0]
+def _read(path: Path, first: int, lines: list[str], left_out: Skipped | None) -> Document:
+    """The document of these lines, the first of which has that number."""
+    text, opened, is_open = "", list[_Opened](), False
     for number, line in enumerate(lines[1:], start=first + 1):
-        _read_line(reading, line.split("\t"), f"{path}:{number}")
-    reading.close()
+        columns, where = line.split("\t"), f"{path}:{number}"
+        is_blank = not any(column.strip() for column in columns)
+        if text and text[-1] != "\n":
+            text += "\n" if is_blank else " "
+        word, tag = ("", "O") if is_blank else _token(columns, where)
+        text += word
+        if tag == "I" and is_open and columns[2] == opened[-1].columns[2]:
+            opened[-1] = opened[-1]._replace(end=len(text))
+        elif tag != "O":
+            opened.append(_Opened(len(text) - len(word), len(text), columns, where))
+        is_open = tag != "O"
+    mentions = list[Mention]()
+    for each in opened:
+        with mention_noted(left_out):
+            mentions.append(Mention(each.start, each.end, _title(each.columns, each.where)))
+    beginning, text = lines[0].split("\t")[0], text.rstrip("\n")
     found = re.search(r"\((.*)\)", beginning)
     name = found[1] if found else beginning.removeprefix(START).strip() or str(first)
-    text = reading.text.rstrip("\n")
-    document = Document(f"{path}:{first}", name, text, tuple(reading.mentions), (0, len(text)))
-    return document, reading.wrong or []
+    return Document(f"{path}:{first}", name, text, tuple(mentions), (0, len(text)))
 
 
-def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
+def _token(columns: list[str], where: str) -> tuple[str, str]:
+    """A token with its tag, which is O where it has none."""
     word, tag = columns[0], columns[1] if len(columns) > 1 else "O"
-    if not any(column.strip() for column in columns):
-        reading.close()
-        if reading.text and reading.text[-1] != "\n":
-            reading.text += "\n"
-        return
     if not word or tag not in ("B", "I", "O"):
         raise ValueError(f"{where}: found the token {word!r} with {tag!r}; wanted a token, and behind it B, I or O")
     if tag != "O" and len(columns) < 4:
         raise ValueError(
             f"{where}: {len(columns)} columns; wanted the token, {tag}, the mention, and its entity or --NME--"
         )
-    if tag == "O" or tag == "B" or columns[2] != reading.words:
-        reading.close()
-    reading.token(word)
-    start, end = len(reading.text) - len(word), len(reading.text)
-    if tag != "O":
-        reading.words = columns[2]
-        opened = reading.open or Mention(start, end, reading.title(columns, where))
-        reading.open = Mention(opened.start, end, opened.title)
+    return word, tag
 
 
 def _title(columns: list[str], where: str) -> str | None:

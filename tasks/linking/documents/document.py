@@ -18,7 +18,8 @@ class Mention:
     """Characters of a text (half open, in code points), and the page that they name.
 
     The title is None where the file names none; Wikidata's label may stand for it where there is a QID. An optional
-    mention is not asked: it need not be found, and an answer to it does not count.
+    mention is not asked: it need not be found, and an answer to it does not count. An answer may tell its probability,
+    and the reason for no page.
     """
 
     start: int
@@ -26,6 +27,8 @@ class Mention:
     title: str | None = None
     qid: str | None = None
     optional: bool = False
+    probability: float | None = field(default=None, compare=False)
+    reason: str = field(default="", compare=False)
 
     @property
     def page(self) -> str | None:
@@ -85,6 +88,17 @@ def noted(where: str, errors: Errors | None) -> Iterator[None]:
         line = re.match(rf"{re.escape(where.rpartition(':')[0])}:\d+(?=: )", str(error))
         place = line[0] if line else where
         errors.note(str(error).removeprefix(f"{place}: "), place)
+
+
+@contextmanager
+def mention_noted(left_out: Skipped | None) -> Iterator[None]:
+    """Note what is wrong with a mention in `left_out` instead of raising it, unless that is None."""
+    try:
+        yield
+    except ValueError as error:
+        if left_out is None:
+            raise
+        left_out.mentions.append(str(error))
 
 
 def to_json(document: Document) -> dict[str, Any]:

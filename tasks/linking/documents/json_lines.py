@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from tasks.io.records import Record, children, shown
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, mention_noted
 
 CHARACTERS = "characters"
 QID = re.compile(r"Q[1-9]\d{0,17}")
@@ -41,23 +42,13 @@ def read_document(record: Record, number: int, left_out: Skipped | None = None, 
     for name in ("annotated", "evaluation_span"):
         if name in record.values and text:
             annotated = record.span(name, record.values[name], len(text), CHARACTERS)
-    formats = [each for field, each in FORMATS.items() if field in record.values]
-    if is_answer and formats in ([], [FORMATS["labels"]]) and {"labels", "entity_mentions"} & {*record.values}:
-        formats = [ELEVANT_ANSWERS]
-    mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
-    return Document(record.where, str(found), text, mentions, annotated)
-
-
-def _mentions(form: Format, record: Record, size: int, left_out: Skipped | None) -> tuple[Mention, ...]:
-    mentions = []
-    for each in form.all(record):
-        try:
-            mentions.append(form.one(each, size))
-        except ValueError as error:
-            if left_out is None:
-                raise
-            left_out.mentions.append(str(error))
-    return tuple(mentions)
+    known = ANSWERS if is_answer else FORMATS
+    formats = [each for field, each in known.items() if field in record.values]
+    mentions = list[Mention]()
+    for each in formats[0].all(record) if formats else ():
+        with mention_noted(left_out):
+            mentions.append(formats[0].one(each, len(text)))
+    return Document(record.where, str(found), text, tuple(mentions) if formats else None, annotated)
 
 
 def _ours(record: Record, size: int) -> Mention:
@@ -67,6 +58,13 @@ def _ours(record: Record, size: int) -> Mention:
     if qid is not None and not (isinstance(qid, str) and QID.fullmatch(qid)):
         raise record.error(f"qid is {shown(qid)}; wanted one of Wikidata's, such as 'Q42', or null")
     return Mention(*place, _title(record, "title", values.get("title")), qid, _optional(record))
+
+
+def _our_answer(record: Record, size: int) -> Mention:
+    value, reason = record.values.get("probability"), record.values.get("reason")
+    if value is not None and (type(value) not in (int, float) or not 0 <= value <= 1):
+        raise record.error(f"probability is {value!r}; wanted a number from 0 to 1, or null")
+    return replace(_ours(record, size), probability=value, reason=str(reason or ""))
 
 
 def _zelda_rows(record: Record) -> list[tuple[Record, int, Any, Any]]:
@@ -123,6 +121,12 @@ FORMATS = {
     "wikipedia_titles": Format(_zelda_rows, _zelda),
     "labels": Format(partial(children, name="labels"), _elevant),
 }
-ELEVANT_ANSWERS = Format(  # which lack the field where nothing is found
+_ELEVANT_ANSWERS = Format(  # which lack the field where nothing is found
     lambda record: children(record, "entity_mentions") if "entity_mentions" in record.values else (), _elevant_answer
 )
+ANSWERS = {
+    **FORMATS,
+    "mentions": Format(partial(children, name="mentions"), _our_answer),
+    "labels": _ELEVANT_ANSWERS,
+    "entity_mentions": _ELEVANT_ANSWERS,
+}

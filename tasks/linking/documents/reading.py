@@ -1,11 +1,9 @@
 """A file of documents in any of the formats, told from its first characters; and answers of `link`, for its scores."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from tasks.io.records import Record, children, read_text, record_readers
+from tasks.io.records import read_text, record_readers
 from tasks.io.tables import is_table
 from tasks.linking.documents.aida import START, read_aida
 from tasks.linking.documents.document import Document, Mention, Skipped, noted
@@ -16,7 +14,6 @@ WANTED = (
     "JSON objects with text and mentions, index and wikipedia_titles (ZELDA), or labels (ELEVANT), "
     f"columns that begin with {START} (AIDA-CoNLL), or XML (WNED)"
 )
-Place = tuple[int, int]
 
 
 def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document]:
@@ -29,17 +26,12 @@ def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document
     if not documents:
         reason = f"; all are left out: {left_out.documents.lines()[0]}" if left_out and left_out.documents else ""
         raise ValueError(f"{path}: no document{reason}; wanted {WANTED}")
-    check_ids(documents)
-    return documents
-
-
-def check_ids(documents: Iterable[Document]) -> None:
-    """Raises: ValueError naming the second document of an id."""
-    seen = Counter[str]()
+    seen = set[str]()
     for document in documents:
-        if seen[document.id]:
+        if document.id in seen:
             raise document.error(f"the id {document.id!r} is there twice; wanted one for each document")
-        seen[document.id] += 1
+        seen.add(document.id)
+    return documents
 
 
 def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
@@ -58,41 +50,28 @@ def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
     elif beginning.startswith((b"{", b"[")):
         for number, (where, read) in enumerate(record_readers(path), start=1):
             with noted(where, left_out and left_out.documents):
-                yield _annotated(read(), number, left_out)
+                document = read_document(read(), number, left_out)
+                if document.mentions is None:
+                    raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+                yield document
     elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
 
 
-def _annotated(record: Record, number: int, left_out: Skipped | None) -> Document:
-    """The document of a record. Raises: ValueError naming one that says nothing of mentions."""
-    document = read_document(record, number, left_out)
-    if document.mentions is None:
-        raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
-    return document
-
-
 # Answers
-
-
-class Answers(NamedTuple):
-    """The mentions of an answered document; by their place the probability, and the reason for no page, of some."""
-
-    mentions: Sequence[Mention]
-    probabilities: Mapping[Place, float]
-    reasons: Mapping[Place, str]
 
 
 def read_answers(
     path: Path, documents: Iterable[Document], left_out: Skipped | None = None
-) -> tuple[dict[str, Answers], int]:
-    """The answers of `link` by the documents' ids, and how many lines of them report an error instead.
+) -> tuple[dict[str, tuple[Mention, ...]], int]:
+    """The mentions that `link` answered by the documents' ids, and how many lines of them report an error instead.
 
     Raises: ValueError naming an answer that is broken, or to a document that is not there, or has another text. Where
     `left_out` is given, the answer is noted there, and left out.
     """
     texts = {each.id: each for each in documents}
-    found, failed = dict[str, Answers](), 0
+    found, failed = dict[str, tuple[Mention, ...]](), 0
     for number, (where, read) in enumerate(record_readers(path), start=1):
         with noted(where, left_out and left_out.answers):
             record = read()
@@ -110,27 +89,8 @@ def read_answers(
                 raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
             if answer.mentions is None:
                 raise answer.error("no field 'mentions'; wanted what link answers")
-            rows = children(record, "mentions") if "mentions" in record.values else ()
-            reasons = {place_of(each): str(each.values["reason"]) for each in rows if each.values.get("reason")}
-            found[answer.id] = Answers(answer.mentions, probabilities_of(rows), reasons)
+            found[answer.id] = answer.mentions
     if not found and not failed:
         reason = f"; all are left out: {left_out.answers.lines()[0]}" if left_out and left_out.answers else ""
         raise ValueError(f"{path}: no answer{reason}; wanted what link wrote")
     return found, failed
-
-
-def place_of(mention: Record) -> Place:
-    """The place of a mention that was read."""
-    return mention.values["start"], mention.values["end"]
-
-
-def probabilities_of(mentions: Iterable[Record]) -> dict[Place, float]:
-    """The probabilities that answers tell, by place. Raises: ValueError naming a mention with another one."""
-    found = {}
-    for each in mentions:
-        value = each.values.get("probability")
-        if value is not None:
-            if type(value) not in (int, float) or not 0 <= value <= 1:
-                raise each.error(f"probability is {value!r}; wanted a number from 0 to 1, or null")
-            found[place_of(each)] = float(value)
-    return found

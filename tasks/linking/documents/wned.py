@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, noted
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, mention_noted, noted
 
 TEXTS = "RawText"
 FIELDS = ("mention", "wikiName", "offset", "length")
@@ -45,12 +45,8 @@ def _document(path: Path, annotated: _Annotated, left_out: Skipped | None) -> Do
     text = read_text(path.parent / TEXTS / name, f"the text of docName {name!r} ({where})", keeps_ends=True)
     mentions = []
     for line, values in annotated.annotations:
-        try:
+        with mention_noted(left_out):
             mentions.append(_mention(text, values, f"{path}:{line}"))
-        except ValueError as error:
-            if left_out is None:
-                raise
-            left_out.mentions.append(str(error))
     return Document(where, name, text, tuple(mentions), (0, len(text)))
 
 

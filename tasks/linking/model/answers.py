@@ -15,23 +15,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from model.data.batches import cut_by_tokens
 from model.luke.batch import IGNORED, MaskedSequence, collate
 from model.luke.heads import ENTITY_LOSS, logits_of_vectors
 from tasks.io.probabilities import softmax
-from tasks.io.windows import token_spans, windows
+from tasks.io.windows import Integers, token_spans, windows
 from tasks.linking.candidates import NO_ROW, LinkingExample
-from tasks.linking.certainty import UNCALIBRATED, Certainty
+from tasks.linking.certainty import UNCALIBRATED, Certainty, Floats
 from tasks.linking.model.entity_model import EntityModel
 from tasks.task import MAX_MENTION_POSITIONS
 
 MOST_INSIDE = 128  # mentions of a sequence in pretraining
 ROWS = 4  # of a product for each thread of a CPU: of fewer rows each is rounded otherwise
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)

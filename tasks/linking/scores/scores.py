@@ -16,7 +16,7 @@ from tasks.io.metrics import precision_recall_f1
 from tasks.linking.candidates import NO_LINKS, CandidateFinder
 from tasks.linking.certainty import Figures, error_interval, reliability
 from tasks.linking.documents.document import Document, Mention, Skipped
-from tasks.linking.documents.reading import Answers, read_answers, read_documents
+from tasks.linking.documents.reading import read_answers, read_documents
 from tasks.linking.scores.disambiguation import disambiguation_scores
 from tasks.linking.scores.pairs import Pair, annotated, resolver, scored
 
@@ -59,15 +59,10 @@ def score_files(
             "give others, or leave out --leave-out-pages"
         )
     resolve = resolver(finder)
-    if finder is None and not any(each.title for of in answers.values() for each in of.mentions):
+    if finder is None and not any(each.title for mentions in answers.values() for each in mentions):
         resolve = attrgetter("page")  # ELEVANT's answers have QIDs alone
-    nothing = Answers((), {}, {})
-    found = [answers.get(each.id, nothing) for each in kept]
     own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
-    pairs = [
-        Pair.of(each, of_each.mentions, resolve, of_each.probabilities, without)
-        for each, of_each, without in zip(kept, found, own, strict=True)
-    ]
+    pairs = [Pair.of(each, answers.get(each.id, ()), resolve, without) for each, without in zip(kept, own, strict=True)]
     unknown = unknown_mentions(kept, pairs)
     if unknown_titles:
         lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
@@ -80,7 +75,7 @@ def score_files(
         "answers_with_error": failed,
         "mentions": mention_counts(kept, len(unknown)),
         "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
-        "without_page": without_page(pairs, found),
+        "without_page": without_page(pairs),
         "disambiguation": disambiguation_scores(pairs, finder, first_new),
         "linking": linking_scores(pairs),
         "calibration": calibration_of(pairs),
@@ -132,15 +127,13 @@ def is_page(identity: str, finder: CandidateFinder | None) -> bool:
 # Scores
 
 
-def without_page(pairs: Sequence[Pair], answers: Sequence[Answers]) -> dict[str, int]:
+def without_page(pairs: Sequence[Pair]) -> dict[str, int]:
     """Return how many gold mentions in the knowledge base are answered without a page, by the reason."""
-    known = [[(each.start, each.end) for each in pair.gold if each.title] for pair in pairs]
-    found = Counter(
-        of_each.reasons[place]
-        for places, of_each in zip(known, answers, strict=True)
-        for place in places
-        if place in of_each.reasons
-    )
+    found = Counter[str]()
+    for pair in pairs:
+        reasons = {(each.start, each.end): each.reason for each in pair.found if each.reason}
+        places = [(each.start, each.end) for each in pair.gold if each.title]
+        found.update(reasons[place] for place in places if place in reasons)
     return dict(sorted(found.items()))
 
 
@@ -152,11 +145,11 @@ def calibration_of(pairs: Iterable[Pair]) -> Figures:
     """
     rows = []
     for number, pair in enumerate(pairs):
-        answers = {(each.start, each.end): each.title for each in pair.found}
+        answers = {(each.start, each.end): each for each in pair.found}
         for each in pair.gold:
-            place = each.start, each.end
-            if each.title and answers.get(place) and place in pair.probabilities:
-                rows.append((number, pair.probabilities[place], answers[place] == each.title))
+            answer = answers.get((each.start, each.end))
+            if each.title and answer and answer.title and answer.probability is not None:
+                rows.append((number, answer.probability, answer.title == each.title))
     documents, confidences, is_right = zip(*rows, strict=True) if rows else ((), (), ())
     interval = error_interval(documents, confidences, is_right)
     return {**reliability(confidences, is_right), "expected_calibration_error_interval": interval}

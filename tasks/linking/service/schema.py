@@ -101,11 +101,6 @@ class Problem(BaseModel):
     error: str
 
 
-def nif_body() -> dict[str, Any]:
-    """Return what OpenAPI says of the body of a request in NIF."""
-    return {"requestBody": {"required": True, "content": dict.fromkeys(RDF_KINDS, GRAPH)}}
-
-
 def request_body() -> dict[str, Any]:
     """Return what OpenAPI says of the body of a request, which the service reads by itself, within its limits."""
     schema = LinkBody.model_json_schema()
@@ -132,6 +127,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     500: {"model": Problem, "description": "The service failed"},
     503: {"model": Problem, "description": "Too many requests are being answered, or the service ends"},
 }
+NIF_BODY = {"requestBody": {"required": True, "content": dict.fromkeys(RDF_KINDS, GRAPH)}}
 NIF: dict[int | str, dict[str, Any]] = {
     200: {"description": "The same graph with links", "content": dict.fromkeys(RDF_KINDS, GRAPH)},
     415: {"model": Problem, "description": "The body is of another type"},

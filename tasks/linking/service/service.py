@@ -125,7 +125,7 @@ def make_app(linker: Linker, limits: Limits) -> Any:
     async def post_link(request: Request) -> Response:
         return await reply(request, read, "application/json")
 
-    @app.post("/nif", openapi_extra=schema.nif_body(), responses=schema.NIF, summary="Link texts of NIF")
+    @app.post("/nif", openapi_extra=schema.NIF_BODY, responses=schema.NIF, summary="Link texts of NIF")
     async def post_nif(request: Request) -> Response:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         return await reply(request, partial(read_nif, linker, limits, media), media)

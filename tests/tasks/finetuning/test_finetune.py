@@ -28,7 +28,6 @@ from tasks.io.annotations import EntityMention
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
-from tasks.score import SCORES
 from tasks.task import PROFILES, Hyperparameters, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG as WITH_LARGE_WEIGHTS
@@ -138,7 +137,7 @@ def test_what_is_written_fits_together(folder: Path, tmp_path: Path, mentions: P
     metrics = run(folder, tmp_path, task=name, variant=variant, **takes)
     for split in ("dev", "test"):
         written = tmp_path / f"predictions-{split}{task.PREDICTIONS_SUFFIX}"
-        scored = SCORES[name](split_file(data, split), written)
+        scored = TASKS[name].score_files(split_file(data, split), written)
         told = [scored.pop(each, None) for each in ("negative_label", "unknown", "labels_left_out")]
         assert not told[1]
         assert told[2] in (None, {"gold": 0, "predicted": 0})

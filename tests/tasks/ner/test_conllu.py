@@ -154,5 +154,5 @@ def test_predictions_are_columns_that_are_scored_against_it(tmp_path: Path) -> N
     file = read(tmp_path, SEEN)
     spans = [sentence.spans for sentence in file.sentences]
     (tmp_path / "predictions.txt").write_text("\n".join(task.TASK.prediction_lines(file, [*spans[:2], ()])))
-    scores = task.score_files(tmp_path / "train.x", tmp_path / "predictions.txt")
+    scores = task.TASK.score_files(tmp_path / "train.x", tmp_path / "predictions.txt")
     assert (scores["gold"], scores["correct"], scores["f1"]) == (3, 3, 1.0)

@@ -121,7 +121,7 @@ def test_passes_cover_each_span_once_within_the_document_and_hold_the_sentence(
             assert len(item.spans) <= max_spans
             assert len(item.word_ids) == min(document, room) + 2
             assert set(tokenizer.decode(item.word_ids[1:-1].tolist())) == {marks[index]}
-            assert 1 <= item.positions.min() <= item.positions.max() < len(item.word_ids) - 1
+            assert 1 <= item.ends.min() <= item.ends.max() <= len(item.word_ids) - 1
 
 
 @given(st.integers(1, 9), st.integers(1, 12), st.randoms(use_true_random=False))

@@ -174,7 +174,7 @@ def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokeniz
     assert extractive.TASK.describe(dataset)["entities_outside_vocabulary"] == 1
     [item] = featurize(dataset, tokenizer).items
     assert item.entity_ids.tolist() == [4, 5, 4]
-    spans = [tokenizer.decode(item.word_ids[start:end].tolist()) for start, end in item.entity_ends.tolist()]
+    spans = [tokenizer.decode(item.word_ids[start:end].tolist()) for start, end in item.ends.tolist()]
     assert spans == [" poet", " Pell", " poet"]
     with pytest.raises(ValueError, match="annotator gave entity 5, but the model has 5 entities; give the"):
         extractive_format.annotated(dataset, annotate, 5)
@@ -193,7 +193,7 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
     sizes = [len(item.entity_ids) for item in items]
     assert max(sizes) == 128
     for item in items:
-        for (start, end), entity in zip(item.entity_ends.tolist(), item.entity_ids.tolist(), strict=True):
+        for (start, end), entity in zip(item.ends.tolist(), item.entity_ids.tolist(), strict=True):
             assert tokenizer.decode(item.word_ids[start:end].tolist()).strip() == "Pell"
             if start >= item.first:
                 assert item.characters[start - item.first, 0] == 5 * (entity - 3)

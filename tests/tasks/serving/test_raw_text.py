@@ -109,8 +109,8 @@ def their_logits(predictor: Predictor, folder: Path, model: Any, item: Any) -> n
     if given.entity_ids is not None:
         ids = given.entity_ids if predictor.task.ENTITY_ROWS is None else given.entity_ids + 1
         inputs |= {"entity_ids": ids, "entity_position_ids": given.entity_positions}  # [UNK] is before [MASK]
-        if hasattr(item, "positions"):
-            ends = torch.from_numpy(item.positions)[None]
+        if hasattr(item, "spans"):
+            ends = torch.from_numpy(item.ends - (0, 1))[None]
             inputs["entity_start_positions"], inputs["entity_end_positions"] = ends.unbind(-1)
     with torch.inference_mode():
         output = model(**inputs)
@@ -119,7 +119,7 @@ def their_logits(predictor: Predictor, folder: Path, model: Any, item: Any) -> n
         if hasattr(output, "logits"):
             return output.logits[0].numpy()
         head = load_file(folder / "head.safetensors")
-        places = batch.places if hasattr(item, "positions") else batch.places[0]
+        places = batch.places if hasattr(item, "spans") else batch.places[0]
         states = output.last_hidden_state[0][places].flatten(-2)
         return torch.nn.functional.linear(states, head["weight"], head.get("bias")).numpy()
 
@@ -197,7 +197,7 @@ def test_luketokenizer_reads_sentences_as_we_do(models: Path, shared: Path) -> N
             found = tokenizer(question["text"], entity_spans=spans)
             assert found["input_ids"] == item.word_ids.tolist()
             ends = zip(found["entity_start_positions"], found["entity_end_positions"], strict=True)
-            assert [[*each] for each in ends] == item.positions.tolist()
+            assert [[*each] for each in ends] == (item.ends - (0, 1)).tolist()
 
 
 # Behind the text of the programs: special words of both kinds of tokenizers, and what BERT's drops.

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.lookup.mentions import MentionTable
 from tasks.linking.candidates import CandidateFinder
@@ -16,7 +14,7 @@ from tasks.linking.documents.document import Mention
 from tests.support.linked import HOSTILE, answer, gold
 from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module
-from workflows.report.linking import linked_documents, shown_document, without_overlaps
+from workflows.report.linking import linked_documents, shown_document
 
 REDIRECTS = {
     "Roma": "Rome", "Rome": "Rome", "Paris": "Paris", "Paris (Troy)": "Paris (Troy)", HOSTILE: HOSTILE,
@@ -107,24 +105,10 @@ def test_titles_are_known_as_they_are_scored(tmp_path: Path) -> None:
     assert ends == [[None, "Both", "A", None], ["Alone", "Both", "A", None]]
 
 
-PLACES = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda each: (each[0], sum(each))), unique=True, max_size=7
-)
-
-
-@given(PLACES, st.data())
-def test_places_that_are_kept_do_not_overlap_and_those_preferred_win(
-    places: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    preferred = {place: None for place in places if data.draw(st.booleans())}
-    kept = without_overlaps(places, preferred=preferred)
-    assert kept == sorted(kept)
-    covered = [at for start, end in kept for at in range(start, end)]
-    assert len(covered) == len(set(covered))
-    for start, end in set(places) - set(kept):
-        over = [other for other in kept if other[0] < end and start < other[1]]
-        assert over, "left out without a reason"
-        assert (start, end) not in preferred or set(over) & set(preferred)
+def test_answers_are_shown_before_the_gold_mentions_that_they_overlap() -> None:
+    result = shown(gold("a", TEXT, {"In Rome": "Rome", "Paris": "Paris"}), {"Rome": [("Rome", 0.75)]})
+    assert [part[0] for part in result["text"] if not isinstance(part, str)] == ["Rome", "Paris"]
+    assert result["left_out"] == 1
 
 
 def written(folder: Path, documents: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]) -> list[str]:

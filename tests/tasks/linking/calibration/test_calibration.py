@@ -108,7 +108,7 @@ def test_the_likeliest_values_are_found(values: Values) -> None:
             assert loss(outcomes, replace(best, **{name: getattr(best, name) * factor})) > least
 
 
-def test_weights_are_those_of_scipy() -> None:
+def test_weights_are_those_of_a_loop_without_gradients() -> None:
     """The loss as it is written down, minimised without gradients; and with a weight that may not fall below 0.9."""
     generator = np.random.default_rng(1)
     features, is_own = generator.normal(size=(60, 4, 3)), np.arange(4) < generator.integers(2, 5, 60)[:, None]
