@@ -97,7 +97,7 @@ def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     return storage.describe(folder, STATISTICS)
 
 
-def check_drops(made: storage.Result | storage.Manifest, pages: int, max_rejected: float, max_dropped: float) -> None:
+def check_drops(made: storage.Result, pages: int, max_rejected: float, max_dropped: float) -> None:
     """Raises: ValueError: more of these pages, or of their sentences, are dropped than may be."""
     failed = {reason: count for reason, count in made.drops.items() if reason.startswith("pages:")}
     check_pages(failed, pages, max_rejected)
