@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipeline.sequences.sentences import DEFAULT, split
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -83,7 +83,7 @@ def build_page(
         _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops) for sentence in sentences
     ]
     fitting = [sentence for sentence in split_up if _fits(sentence, limits, drops)]
-    sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
+    sequences = list(_pack(fitting, limits, drops, facts))
     facts["sentences_read"] = len(split_up)
     facts["sequences"] = len(sequences)
     facts["words"] = sum(len(sequence.word_ids) for sequence in sequences)
@@ -170,7 +170,7 @@ def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:
 def _pack(
     sentences: SequenceOf[Sequence], limits: Limits, drops: Counter[str], facts: Counter[str]
 ) -> Iterator[Sequence]:
-    """Fill sequences with complete sentences in order; a sequence without links is dropped."""
+    """Fill sequences with complete sentences in order; those without links are dropped, and links beyond the limit."""
     room = limits.max_words - 2
     held: list[Sequence] = []
     words = 0
@@ -179,6 +179,9 @@ def _pack(
             packed = _concatenate(held)
             if packed.entity_ids:
                 facts["sentences"] += len(held)
+                drops["entities:over_limit"] += max(0, len(packed.entity_ids) - limits.max_entities)
+                for column in (packed.entity_ids, packed.entity_starts, packed.entity_ends):
+                    del column[limits.max_entities :]
                 yield packed
             else:
                 drops["sequences:no_links"] += 1
@@ -198,17 +201,3 @@ def _concatenate(sentences: SequenceOf[Sequence]) -> Sequence:
         joined.entity_starts.extend(start + offset for start in sentence.entity_starts)
         joined.entity_ends.extend(end + offset for end in sentence.entity_ends)
     return joined
-
-
-def _capped(sequence: Sequence, limits: Limits, drops: Counter[str]) -> Sequence:
-    kept = limits.max_entities
-    over = len(sequence.entity_ids) - kept
-    if over <= 0:
-        return sequence
-    drops["entities:over_limit"] += over
-    return replace(
-        sequence,
-        entity_ids=sequence.entity_ids[:kept],
-        entity_starts=sequence.entity_starts[:kept],
-        entity_ends=sequence.entity_ends[:kept],
-    )
