@@ -2,8 +2,20 @@
 
 import argparse
 import sys
+from collections import Counter
 
 from model.luke.config import PRESETS, LukeConfig
+
+# The part of a parameter, by what is in its name; the first that is there counts.
+PARTS = {
+    "entity_embeddings.token.weight": "entity token embeddings (B)",
+    "entity_embeddings.": "entity side (U, positions, type, layer norm)",
+    "_query.": "entity-aware queries",
+    "layers.": "transformer layers",
+    "luke.": "word embeddings",
+    "word_head.": "word head",
+    "entity_head.": "entity head",
+}
 
 
 def parameter_counts(config: LukeConfig) -> dict[str, int]:
@@ -14,24 +26,10 @@ def parameter_counts(config: LukeConfig) -> dict[str, int]:
 
     with torch.device("meta"):
         module = LukeForPretraining(config)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for name, parameter in module.named_parameters():
-        part = _part(name)
-        counts[part] = counts.get(part, 0) + parameter.numel()
-    return counts
-
-
-def _part(name: str) -> str:
-    if name == "luke.entity_embeddings.token.weight":
-        return "entity token embeddings (B)"
-    if name.startswith("luke.entity_embeddings."):
-        return "entity side (U, positions, type, layer norm)"
-    if "_query." in name:
-        return "entity-aware queries"
-    if name.startswith("luke.layers."):
-        return "transformer layers"
-    parts = {"luke": "word embeddings", "word_head": "word head", "entity_head": "entity head"}
-    return parts[name.split(".")[0]]
+        counts[next(part for mark, part in PARTS.items() if mark in name)] += parameter.numel()
+    return dict(counts)
 
 
 def main(arguments: list[str]) -> int:

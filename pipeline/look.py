@@ -178,12 +178,9 @@ def describe_workdir(workdir: str) -> Iterator[str]:
             rows.append((stage, name, size, _finished(folder), dropped, kept))
     header = ("stage", "folder", "size", "made (UTC)", "dropped", "kept")
     rows = [header, *sorted(rows, key=lambda row: row[3])]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (
-            cell.rjust(width) if at in (2, 4) else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, "<<><><", widths, strict=True))
         yield "  ".join(cells).rstrip()
 
 

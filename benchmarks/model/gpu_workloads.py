@@ -17,7 +17,7 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
-from model.pretraining.throughput import training_flops, work_of
+from model.pretraining.throughput import training_flops
 from model.training.devices import describe_device, matrix_rate, published_rate, synchronize
 from model.training.optimizer import make_optimizer, parameter_groups
 from tests.support.attention_kernels import attention_kernel
@@ -123,7 +123,7 @@ def micro_batch(**arguments: Any) -> Record:
 
 def measure(runner: Runner, config: LukeConfig, sample: Sample) -> Record:
     """Measure a micro-batch that is on its device, with its gradients' update."""
-    work, place = work_of(sample.flat.shape), runner.case.place
+    shape, place = sample.flat.shape, runner.case.place
     there = sample.to(place)
     synchronize(place)
     began = time.perf_counter()
@@ -133,8 +133,8 @@ def measure(runner: Runner, config: LukeConfig, sample: Sample) -> Record:
     runner.update()
     synchronize(place)
     row: Record = {"seconds": ended - began, "optimiser_seconds": time.perf_counter() - ended}
-    row |= {"tokens": work.words + work.entities, "places": sample.facts()["places"]}
-    return row | {"sequences": work.sequences, "flops": training_flops(config, work), "loss": float(loss)}
+    row |= {"tokens": shape.words + shape.entities, "places": sample.facts()["places"]}
+    return row | {"sequences": len(shape.lengths), "flops": training_flops(config, shape), "loss": float(loss)}
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ from benchmarks.harness.workloads import Record, serve
 from benchmarks.model import workloads as step_workloads
 from benchmarks.model.workloads import OURS, THEIRS, Sample, our_step, their_step
 from model.data.shards import Corpus
+from model.luke.batch import Shape
 from model.luke.config import preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.phases import prepare, to_device
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
-from model.pretraining.throughput import Work, training_flops, work_of
+from model.pretraining.throughput import training_flops
 from model.training.devices import matrix_rate, synchronize
 from model.training.loop import fit
 from model.training.optimizer import make_optimizer, parameter_groups
@@ -58,10 +59,11 @@ def train(
     loop = Loop(who, module, own, where)
     loop.run(lambda step: first[:1], 1, lambda step, values: None)
     loop.run(clock.take, warm_steps + steps, clock.finish)
-    works = clock.works[warm_steps:]
+    shapes = clock.shapes[warm_steps:]
     found: Record = {"seconds": clock.seconds[warm_steps:], "waits": clock.waits[warm_steps:]}
-    found["tokens"] = [work.words + work.entities for work in works]
-    found |= {"flops": [training_flops(config, work) for work in works], "matrix_flops": rate}
+    found["tokens"] = [sum(shape.words + shape.entities for shape in step) for step in shapes]
+    found["flops"] = [sum(training_flops(config, shape) for shape in step) for step in shapes]
+    found["matrix_flops"] = rate
     found |= {"micro_batches": len(first), "loss": loss, "loaded_mb": loaded}
     return found | {"peak_mb": step_workloads.peak(device)}
 
@@ -117,14 +119,14 @@ class Clock:
         self.batches, self.device = batches, device
         self.seconds: list[float] = []
         self.waits: list[float] = []
-        self.works: list[Work] = []
+        self.shapes: list[list[Shape]] = []
 
     def take(self, step: int) -> list[MicroBatch]:
         """Begin a step with the batch that comes next; the time until it is there is the wait."""
         self.began = time.perf_counter()
         parts = next(self.batches)
         self.waits.append(time.perf_counter() - self.began)
-        self.works.append(sum((work_of(part.batch.shape) for part in parts), Work()))
+        self.shapes.append([part.batch.shape for part in parts])
         return parts
 
     def finish(self, step: int, values: dict[str, float]) -> None:

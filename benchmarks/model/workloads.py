@@ -15,7 +15,6 @@ from model.luke.config import LukeConfig, preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
-from model.pretraining.throughput import work_of
 from tests.support.attention_kernels import attention_kernel
 from tests.support.padded import PaddedBatch, padded
 
@@ -41,9 +40,9 @@ class Sample:
 
     def facts(self) -> Record:
         """Return the real words and entities, and the places of the padded form."""
-        work, entities = work_of(self.flat.shape), self.padded.entity_ids
+        shape, entities = self.flat.shape, self.padded.entity_ids
         places = self.padded.word_ids.numel() + (0 if entities is None else entities.numel())
-        return {"words": work.words, "entities": work.entities, "places": places}
+        return {"words": shape.words, "entities": shape.entities, "places": places}
 
 
 Step = Callable[[Sample], Tensor]

@@ -89,11 +89,6 @@ class LukeForPretraining(nn.Module):
             ENTITY_LOSS: (self.entity_head, self.luke.entity_embeddings.token),
         }
 
-    def add_table_gradients_in_place(self) -> None:
-        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tables.Table`."""
-        for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
-            table.adds_in_place = True
-
     def forward(self, batch: FlatBatch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
         """Losses over the batch's labels; logits are computed at those positions alone.
 

@@ -27,8 +27,7 @@ from model.training.ranks import ALONE, Ranks
 
 MOST_SEQUENCES = 4096
 WINDOW = 24  # words shown on each side of a mention
-SCORES, BASELINES = 4, 3  # columns
-Integers = NDArray[np.int64]
+Columns = Sequence[NDArray[Any]]
 
 
 def evaluate(
@@ -61,7 +60,7 @@ def evaluate(
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
     of_words, of_entities = held_out.make_masker(), held_out.make_masker(masks_words=False)
-    word_rows, entity_rows = [np.zeros((0, 1 + SCORES))], [np.zeros((0, 1 + SCORES + BASELINES))]
+    word_parts, entity_parts = dict[int, Columns](), dict[int, Columns]()
     with evaluating(module):
         for number, first in enumerate(range(0, len(places), batch_size)):
             if number % ranks.count != ranks.rank:
@@ -69,27 +68,27 @@ def evaluate(
             chosen = places[first : first + batch_size]
             if masks_words:
                 masked = mask(of_words, corpus, chosen)
-                scores = score_batch(module, masked, corpus.facts, WORD_LOSS, entities=has_entities)
-                word_rows.append(numbered(number, columns(scores)))
+                word_parts[number] = score_batch(module, masked, corpus.facts, WORD_LOSS, entities=has_entities)
             if has_entities:
-                entity_rows.append(numbered(number, entity_columns(module, held_out, of_entities, chosen)))
+                entity_parts[number] = entity_columns(module, held_out, of_entities, chosen)
     figures: Figures = {"sequences": len(indices)}
     if masks_words:
-        figures |= word_figures(Scores.of(in_order(ranks, word_rows)))
-    found = in_order(ranks, entity_rows)
-    if not found.shape[1]:
+        figures |= word_figures(Scores(*joined(ranks, word_parts)))
+    if not has_entities:
         return figures
-    commonest, known, titled = found[SCORES:].astype(np.int64)
+    *scores, commonest, known, titled = joined(ranks, entity_parts)
+    if not len(titled):
+        return figures
     has_table = bool(held_out.commonest)
     baselines = Baselines(
         held_out.most_frequent, commonest if has_table else None, known if has_table else None, titled
     )
-    return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts, first_new)
+    return figures | entity_figures(Scores(*scores), baselines, held_out.training_counts, first_new)
 
 
 def entity_columns(
     module: LukeForPretraining, held_out: HeldOut, masker: Masker, chosen: Sequence[tuple[int, int]]
-) -> list[NDArray[Any]]:
+) -> Columns:
     """Scores of the masked entities of these (epoch, index), both labels of the mention table, and those by title."""
     masked = mask(masker, held_out.corpus, chosen)
     scores = score_batch(module, masked, held_out.corpus.facts, ENTITY_LOSS, entities=True)
@@ -98,7 +97,7 @@ def entity_columns(
         is_label = each.entity_labels != IGNORED
         found = (*held_out.commonest_of(index, len(is_label)), held_out.titled_of(index))
         answers.append([column[is_label] for column in found])
-    return [*columns(scores), *(np.concatenate(column) for column in zip(*answers, strict=True))]
+    return [*scores, *(np.concatenate(column) for column in zip(*answers, strict=True))]
 
 
 def mask(masker: Masker, corpus: Corpus, chosen: Sequence[tuple[int, int]]) -> list[MaskedSequence]:
@@ -106,20 +105,10 @@ def mask(masker: Masker, corpus: Corpus, chosen: Sequence[tuple[int, int]]) -> l
     return [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
 
 
-def columns(scores: Scores) -> list[NDArray[Any]]:
-    """The scores' columns."""
-    return [scores.labels, scores.losses, scores.ranks, scores.ranks_among_known]
-
-
-def numbered(number: int, values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """A batch's columns as rows, which begin with its number."""
-    return np.stack([np.full(len(values[0]), number), *values], axis=1).astype(np.float64)
-
-
-def in_order(ranks: Ranks, parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The columns of all processes' rows, in the order of batches, as one process alone would have them."""
-    rows = ranks.gather(np.concatenate(parts))
-    return rows[np.argsort(rows[:, 0], kind="stable"), 1:].T
+def joined(ranks: Ranks, parts: dict[int, Columns]) -> Columns:
+    """The columns of all processes' batches, in the order of these, as one process alone would have them."""
+    found = ranks.gather(parts)
+    return [np.concatenate(column) for column in zip(*(found[number] for number in sorted(found)), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -178,7 +167,7 @@ def score_batch(
     batch.check(module.config)
     masked_states = module.masked_states(batch.to(device))
     if kind not in masked_states:
-        return Scores.of(np.zeros((SCORES, 0)))
+        return Scores(*np.zeros((4, 0), np.int64))
     head, table = module.heads[kind]
     return score(head, *masked_states[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
 

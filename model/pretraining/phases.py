@@ -13,7 +13,7 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.recipes import Phase, Recipe
-from model.pretraining.throughput import Meter, progress_text, work_of
+from model.pretraining.throughput import Meter, progress_text
 from model.training.checkpoints import Checkpoint, Checkpoints
 from model.training.devices import Peaks, describe_device, peak_memory
 from model.training.loop import NotFiniteError, fit
@@ -99,12 +99,12 @@ class PhaseTraining:
         workers = self.execution.workers_on(device)
         steps = self.loader.stream(first, end, workers, pinned=device.type == "cuda")
         meter = self.meter
-        encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
+        meter.encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
         with self.bar(number, first) as bar:
 
             def on_step(step: int, values: dict[str, float]) -> None:
                 self.means.add(values)
-                meter.step(encoder_trains=encoder_trains)
+                meter.step()
                 losses = {name: values[name] for name in self.means.names}
                 bar.set_postfix_str(progress_text(losses, meter.figures()), refresh=False)
                 bar.update()
@@ -133,7 +133,7 @@ class PhaseTraining:
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
         """The losses of a micro-batch; its predictions are with_totals."""
-        self.meter.add(work_of(part.batch.shape))
+        self.meter.add(part.batch.shape)
         with self.autocast():
             output = self.module(to_device(part.batch, self.module, self.ranks.device), part.totals)
         self.means.count(output.correct, output.total)
@@ -243,7 +243,8 @@ def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) ->
         module.luke.compile_layers()
     if device.type == "cpu":
         # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
-        module.add_table_gradients_in_place()
+        for _, table in module.heads.values():
+            table.adds_in_place = True
 
 
 def to_device(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:

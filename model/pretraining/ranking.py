@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +19,7 @@ Integers = NDArray[np.int64]
 Figures = dict[str, float]
 
 
-@dataclass(frozen=True)
-class Scores:
+class Scores(NamedTuple):
     """A model's losses and ranks at masked positions: a row for each, with its label in `labels`.
 
     A rank is 1 + the number of logits above the label's own; among the known, special entities do not compete.
@@ -29,12 +29,6 @@ class Scores:
     losses: NDArray[np.float64]
     ranks: Integers
     ranks_among_known: Integers
-
-    @classmethod
-    def of(cls, columns: NDArray[np.float64]) -> "Scores":
-        """The four columns (4, rows) as scores."""
-        labels, losses, ranks, known = columns
-        return cls(labels.astype(np.int64), losses, ranks.astype(np.int64), known.astype(np.int64))
 
 
 @dataclass(frozen=True)

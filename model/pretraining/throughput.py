@@ -4,7 +4,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+
+import numpy as np
 
 from model.luke.batch import Shape
 from model.luke.config import LukeConfig
@@ -13,30 +14,8 @@ from model.training.devices import Peaks
 WINDOW = 50  # steps that a rate is the mean of
 
 
-@dataclass(frozen=True)
-class Work:
-    """Processed sequences and tokens. `pairs`: pairs of tokens (words and entities) that attend to each other."""
-
-    sequences: int = 0
-    words: int = 0
-    entities: int = 0
-    pairs: int = 0
-    masked_words: int = 0
-    masked_entities: int = 0
-
-    def __add__(self, other: "Work") -> "Work":
-        return Work(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
-
-
-def work_of(shape: Shape) -> Work:
-    """The work of a batch."""
-    pairs = sum((words + entities) ** 2 for words, entities in shape.lengths)
-    masked = shape.masked_words, shape.masked_entities
-    return Work(len(shape.lengths), shape.words, shape.entities, pairs, *masked)
-
-
-def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = True) -> int:
-    """Floating-point operations of a forward and backward pass, a multiplication and an addition as two.
+def training_flops(config: LukeConfig, shape: Shape, *, encoder_trains: bool = True) -> int:
+    """Floating-point operations of a batch's forward and backward pass, a multiplication and an addition as two.
 
     Matrix products alone: the layers' projections (over words and entities), attention, the entities' projection
     and both heads at masked positions, where alone the last layer does what follows attention. Backward takes twice
@@ -45,14 +24,15 @@ def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = Tru
     """
     hidden, width, narrow = config.hidden_size, config.intermediate_size, config.entity_emb_size
     queries = 2 if config.use_entity_aware_attention else 1  # of each token, each for its own kind of keys
-    tokens, masked = work.words + work.entities, work.masked_words + work.masked_entities
+    tokens, masked = shape.words + shape.entities, shape.masked_words + shape.masked_entities
+    pairs = sum((words + entities) ** 2 for words, entities in shape.lengths)  # that attend to each other
     before = 2 * tokens * hidden * (2 + queries) * hidden  # a layer's attention
     after = 2 * hidden * (hidden + 2 * width)  # and what follows, of a token
-    attention = 2 * work.pairs * hidden * 2
-    word_head = 2 * work.masked_words * hidden * (hidden + config.vocab_size)
-    entity_input = 0 if narrow == hidden else 2 * work.entities * narrow * hidden
+    attention = 2 * pairs * hidden * 2
+    word_head = 2 * shape.masked_words * hidden * (hidden + config.vocab_size)
+    entity_input = 0 if narrow == hidden else 2 * shape.entities * narrow * hidden
     inner = hidden * hidden if config.entity_head == "paper" else 0
-    entity_head = 2 * work.masked_entities * (inner + narrow * (hidden + config.entity_vocab_size))
+    entity_head = 2 * shape.masked_entities * (inner + narrow * (hidden + config.entity_vocab_size))
     layers = config.num_hidden_layers
     weighted = layers * before + ((layers - 1) * tokens + masked) * after + word_head
     others = layers * attention + entity_input + entity_head
@@ -73,20 +53,21 @@ class Meter:
         self.ranks = ranks
         self.clock = clock
         self.since = clock()
-        self.work = Work()
-        self.window: deque[tuple[float, Work, int]] = deque(maxlen=WINDOW)
+        self.encoder_trains = True
+        self.work = np.zeros(3)  # sequences, words, operations of this step
+        self.window: deque[tuple[float, ...]] = deque(maxlen=WINDOW)  # seconds and work of each
         self.seconds_aside: dict[str, float] = {}
 
-    def add(self, work: Work) -> None:
+    def add(self, shape: Shape) -> None:
         """Count a micro-batch."""
-        self.work += work
+        flops = training_flops(self.config, shape, encoder_trains=self.encoder_trains)
+        self.work += (len(shape.lengths), shape.words, flops)
 
-    def step(self, *, encoder_trains: bool = True) -> None:
+    def step(self) -> None:
         """End a step."""
         now = self.clock()
-        flops = training_flops(self.config, self.work, encoder_trains=encoder_trains)
-        self.window.append((now - self.since, self.work, flops))
-        self.since, self.work = now, Work()
+        self.window.append((now - self.since, *self.work))
+        self.since, self.work = now, np.zeros(3)
 
     @contextmanager
     def aside(self, name: str) -> Iterator[None]:
@@ -98,13 +79,12 @@ class Meter:
 
     def figures(self) -> dict[str, float]:
         """Rates over the last steps, and all seconds spent on something else."""
-        seconds = max(1e-9, sum(each for each, _, _ in self.window))
-        work = sum((each for _, each, _ in self.window), Work())
-        flops = sum(each for _, _, each in self.window) / seconds
+        seconds, *work = np.array([(0.0,) * 4, *self.window]).sum(axis=0).tolist()
+        sequences, words, flops = (each / max(1e-9, seconds) for each in work)
         rates = {
             "seconds_per_step": seconds / max(1, len(self.window)),
-            "sequences_per_second": self.ranks * work.sequences / seconds,
-            "words_per_second": self.ranks * work.words / seconds,
+            "sequences_per_second": self.ranks * sequences,
+            "words_per_second": self.ranks * words,
             "flops_per_second": self.ranks * flops,
             "share_of_measured_peak": flops / self.peaks.measured,
         }

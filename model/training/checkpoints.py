@@ -32,7 +32,7 @@ from model.training.signals import Stopped, StopRequest
 logger = logging.getLogger(__name__)
 CHECKPOINTS = "checkpoints"  # of a run, in its folder
 MODEL, OPTIMIZER, STATE, LOCK = "model.safetensors", "optimizer", "state.json", ".lock"
-PREFIX, PARTIAL, REMOVED = "step-", ".partial-", ".removed-"
+PREFIX, PARTIAL = "step-", ".partial-"
 KEPT = 2
 NOTHING: Mapping[str, Mapping[str, Tensor]] = {}
 
@@ -161,10 +161,9 @@ class Checkpoints:
 def write(
     folder: Path, state: Mapping[str, Any], module: Configured, tensors: Mapping[str, Mapping[str, Tensor]]
 ) -> None:
-    """Write a checkpoint; what an interruption has left half-written or half-removed goes before."""
-    for name in (PARTIAL, REMOVED):  # of an interruption
-        for path in folder.glob(f"{name}*"):
-            shutil.rmtree(path, ignore_errors=True)
+    """Write a checkpoint; what an interruption has left half-written goes before."""
+    for path in folder.glob(f"{PARTIAL}*"):
+        shutil.rmtree(path, ignore_errors=True)
     step = state["step"]
     aside = folder / f"{PARTIAL}{step:08d}"
     aside.mkdir(parents=True)
@@ -176,11 +175,11 @@ def write(
         text = json.dumps({**state, "files": sizes}, indent=1)
         write_aside(aside / STATE, lambda path: path.write_text(text, encoding="utf-8"))
         target = folder / f"{PREFIX}{step:08d}"
-        discard(target)
+        shutil.rmtree(target, ignore_errors=True)
         aside.rename(target)
         sync_folder(folder)
     except (OSError, SafetensorError) as error:
-        discard(aside)
+        shutil.rmtree(aside, ignore_errors=True)
         remedy = "those before it are whole: make room, and the same call goes on from the last one"
         if not folder.is_dir():
             remedy = "somebody has removed its folder: the same call begins anew"
@@ -195,7 +194,7 @@ def prune(folder: Path, newest: Path) -> None:
     """
     earlier = [path for path in checkpoint_folders(folder) if path.name < newest.name and read_state(path)]
     for path in set(checkpoint_folders(folder)) - {newest, *earlier[: KEPT - 1]}:
-        discard(path)
+        shutil.rmtree(path)  # which is not whole, and so nothing, as soon as a file is missing
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -268,15 +267,6 @@ def processor() -> str:
     text = facts.read_text(encoding="utf-8", errors="replace") if facts.is_file() else ""
     found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
     return found[1] if found else platform.processor()
-
-
-def discard(folder: Path) -> None:
-    """Remove a folder; renamed first, so that no half-removed checkpoint is ever seen."""
-    if folder.exists():
-        doomed = folder.with_name(f"{REMOVED}{folder.name.removeprefix('.')}")
-        shutil.rmtree(doomed, ignore_errors=True)
-        folder.rename(doomed)
-        shutil.rmtree(doomed)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """AdamW as the paper had it and as it should be, its parameter groups, and the learning rate's schedule."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
@@ -96,17 +97,12 @@ class UncorrectedAdamW(torch.optim.Optimizer):
             torch._foreach_mul_(parameters, kept)
 
 
-def _parts(parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """The parameters in their order, as many at a time as their device updates at once; a larger one is alone."""
-    part: list[Tensor] = []
-    for parameter in parameters:
-        most = 0 if parameter.device.type in _ALONE else _TOGETHER
-        if part and sum(map(torch.numel, part)) + parameter.numel() > most:
-            yield part
-            part = []
-        part.append(parameter)
-    if part:
-        yield part
+def _parts(parameters: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """The parameters in their order, about as many at a time as their device updates at once."""
+    is_alone = any(parameter.device.type in _ALONE for parameter in parameters)
+    ends = accumulate(map(torch.numel, parameters))
+    for _, part in groupby(zip(parameters, ends, strict=True), lambda each: each[1] // (1 if is_alone else _TOGETHER)):
+        yield [parameter for parameter, _ in part]
 
 
 def linear_schedule(step: int, *, warmup_steps: int, total_steps: int) -> float:

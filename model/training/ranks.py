@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import distributed as messages
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -74,13 +72,13 @@ class Ranks:
             for tensor in tensors:
                 messages.broadcast(tensor, src=0)
 
-    def gather(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The rows (rows, columns) of all processes, those of the first one first; each gives as many columns."""
+    def gather(self, parts: dict[int, Any]) -> dict[int, Any]:
+        """The parts of all processes, each by its own number."""
         if self.count == 1:
-            return rows
+            return parts
         found: list[Any] = [None] * self.count
-        messages.all_gather_object(found, rows)
-        return np.concatenate(found)
+        messages.all_gather_object(found, parts)
+        return {number: part for each in found for number, part in each.items()}
 
     def wait(self) -> None:
         """Go on when all processes are here."""

@@ -6,6 +6,7 @@ read from there, and is one block.
 """
 
 import contextlib
+import gzip
 import logging
 import re
 import zlib
@@ -106,21 +107,14 @@ def _warn_of_garbage(path: str, byte: int) -> None:
 
 
 def _read_gzip(path: str) -> Iterator[bytes]:
-    with open(path, "rb") as stream:
-        decoder, rest = zlib.decompressobj(wbits=31), b""
-        while compressed := rest or stream.read(_CHUNK):
-            if decoder.eof:  # zeros behind a member are padding; else another member follows
-                rest = compressed.lstrip(b"\0")
-                if len(rest) < len(compressed):
-                    continue
-                decoder = zlib.decompressobj(wbits=31)
-            try:
-                yield decoder.decompress(compressed, _CHUNK)
-            except zlib.error as error:
-                raise ValueError(f"{path}: damaged before byte {stream.tell()} ({error}); download it again") from None
-            rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-        if not decoder.eof:
-            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
+    with open(path, "rb") as stream, gzip.GzipFile(fileobj=stream) as members:
+        try:
+            while data := members.read1(_CHUNK):
+                yield data
+        except EOFError:
+            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}") from None
+        except (OSError, zlib.error) as error:
+            raise ValueError(f"{path}: damaged before byte {stream.tell()} ({error}); download it again") from None
 
 
 def read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:

@@ -164,16 +164,13 @@ def download(source: Source, path: str, progress: Callable[[int, int | None], No
         try:
             total = _fetch(source, part, progress)
             break
-        except urllib.error.HTTPError as error:
-            if error.code in _PASSING and attempt < _ATTEMPTS - 1:
-                time.sleep(2**attempt)
-                continue
-            raise ValueError(
-                f"{source.location}: the server answers {error.code} {error.reason}; check --dump"
-            ) from error
         except _BROKEN_OFF as error:
-            if attempt == _ATTEMPTS - 1:
-                raise ValueError(f"{source.location}: {error}; run again to resume the download") from error
+            problem, is_final = f"{error}; run again to resume the download", attempt == _ATTEMPTS - 1
+            if isinstance(error, urllib.error.HTTPError):
+                problem = f"the server answers {error.code} {error.reason}; check --dump"
+                is_final |= error.code not in _PASSING
+            if is_final:
+                raise ValueError(f"{source.location}: {problem}") from error
             time.sleep(2**attempt)
     _check(source, part, total)
     os.replace(part, path)

@@ -50,12 +50,12 @@ def fetch(part: str, folder: str, progress: Progress) -> str:
 def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetched: bool) -> storage.Result:
     """Write the tables `qids` and `disambiguations`: the pages of the dump that have an item, and disambiguation pages.
 
-    `pages` are the files of ExtractPages' table, whose ids are held, 8 bytes each; `dbname` is empty where the dump
+    `pages` are the files of ExtractPages' table; 13 bytes are held for each page. `dbname` is empty where the dump
     has none. A file that `is_fetched` came from where the dump did, and so belongs to it. Raises: ValueError: the
     file is damaged, of another wiki, or knows none of the pages.
     """
     ids = np.sort(read_page_ids(pages))
-    has_item, is_ambiguous = np.zeros((2, len(ids)), np.bool_)
+    own_items, is_ambiguous = np.zeros(len(ids), np.int32), np.zeros(len(ids), np.bool_)
     read = named = 0
     with ExitStack() as stack:
         items = stack.enter_context(open_items(path))
@@ -70,16 +70,16 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
         for numbers, qids, ambiguous in read_items(items):
             read += len(numbers)
             rows, is_page = find(numbers, ids)
-            if len(twice := rows[has_item[rows] | is_repeated(rows)]):
-                raise ValueError(f"{path}: two items of page {ids[twice[0]]}; wanted one; download it again")
-            has_item[rows] = True
+            np.add.at(own_items, rows, 1)
             tables["qids"].extend(zip(numbers[is_page].tolist(), np.array(qids)[is_page].tolist(), strict=True))
             is_ambiguous[find(ambiguous, ids)[0]] = True
             named += len(ambiguous)
+        if len(twice := ids[own_items > 1]):
+            raise ValueError(f"{path}: two items of page {twice[0]}; wanted one; download it again")
         if not named:
             is_ambiguous = np.isin(ids, read_page_ids(pages, "is_disambiguation"))
         tables["disambiguations"].extend([(number,) for number in ids[is_ambiguous].tolist()])
-    counts = {"qids": int(has_item.sum()), "disambiguations": int(is_ambiguous.sum())}
+    counts = {"qids": int(own_items.sum()), "disambiguations": int(is_ambiguous.sum())}
     found = counts["qids"]
     check_share(found, len(ids), read, path, is_fetched=is_fetched)
     source = {"name": os.path.basename(path), "sha256": storage.file_sha256(path)}
@@ -126,13 +126,6 @@ def find(numbers: Integers, ids: Integers) -> tuple[Integers, NDArray[np.bool_]]
     is_there = places < len(ids)
     is_there[is_there] = ids[places[is_there]] == numbers[is_there]
     return places[is_there], is_there
-
-
-def is_repeated(numbers: Integers) -> NDArray[np.bool_]:
-    """Return whether each number has stood before it."""
-    repeated = np.ones(len(numbers), np.bool_)
-    repeated[np.unique(numbers, return_index=True)[1]] = False
-    return repeated
 
 
 def check_share(found: int, pages: int, read: int, path: str, *, is_fetched: bool) -> None:

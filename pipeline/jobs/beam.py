@@ -60,21 +60,15 @@ class RunBlock(beam.DoFn):
         self.arguments, self.fatal_pages = storage.canonical_json(spec["arguments"]), spec["fatal_pages"]
         self.patience = spec["patience"]
 
-    def setup(self) -> None:
-        self.check_folder()
-
     def load(self) -> BlockJob:
         """The job. It is loaded with a block, so that what cannot be read is told as what is wrong with a block is."""
         with _loading:  # a worker may have many threads
             return _load(*self.job, self.key, self.arguments)
 
-    def check_folder(self) -> None:
+    def process(self, block: Block) -> Iterator[int]:
         """Raises: ValueError: this machine does not see the stage's folder. Nothing may be written here, then."""
         if problem := storage.unseen(self.folder, self.key, self.patience):
             raise ValueError(problem)
-
-    def process(self, block: Block) -> Iterator[int]:
-        self.check_folder()
         message = error_path(self.folder, block.number)
         try:
             record = self.run(block)

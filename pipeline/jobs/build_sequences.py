@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -105,7 +106,7 @@ def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     return storage.describe(folder, STATISTICS)
 
 
-def check_drops(made: storage.Result | storage.Manifest, pages: int, max_rejected: float, max_dropped: float) -> None:
+def check_drops(made: storage.Result, pages: int, max_rejected: float, max_dropped: float) -> None:
     """Raises: ValueError: more of these pages, or of their sentences, are dropped than may be."""
     failed = {reason: count for reason, count in made.drops.items() if reason.startswith("pages:")}
     check_pages(failed, pages, max_rejected)
@@ -118,10 +119,18 @@ class SequenceBuilder(BlockJob):
     """The work on one block: writes its sequences; holds the tokenizer and the memory-mapped aliases."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.settings = Settings(**{**arguments, "limits": Limits(**arguments["limits"])})
-        self.tokenizer = WordTokenizer.load(self.settings.tokenizer)
-        self.aliases = Aliases(self.settings.aliases)
-        self.schema = schemas.sequences(self.tokenizer.vocab_size).schema
+        self.settings = settings = Settings(**{**arguments, "limits": Limits(**arguments["limits"])})
+        tokenizer = WordTokenizer.load(settings.tokenizer)
+        self.schema = schemas.sequences(tokenizer.vocab_size).schema
+        self.build = partial(
+            build_page,
+            language=settings.language,
+            tokenizer=tokenizer,
+            entity_id=Aliases(settings.aliases).get,
+            limits=settings.limits,
+            profile=settings.profile,
+            splitter=settings.splitter,
+        )
 
     def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         drops: Counter[str] = Counter()
@@ -139,7 +148,8 @@ class SequenceBuilder(BlockJob):
                     lost.append((page_id, fatal, "", ""))
                     continue
                 try:
-                    sequences, page_drops, page_facts = self._build(title if page_id > 0 else None, paragraphs)
+                    # A document of the user's is no page of the wiki.
+                    sequences, page_drops, page_facts = self.build(paragraphs, title=title if page_id > 0 else None)
                 except ValueError:  # a splitter of the user's that is wrong
                     raise
                 except Exception as error:  # whatever a page does to the splitter, it does to itself alone
@@ -157,20 +167,6 @@ class SequenceBuilder(BlockJob):
                 rows.extend(lost)
             files.append(storage.describe(folder, path, len(lost)))
         return storage.Result(tuple(files), counts, drops, facts)
-
-    def _build(
-        self, title: str | None, paragraphs: Sequence[Paragraph]
-    ) -> tuple[list[Any], Counter[str], Counter[str]]:
-        return build_page(
-            paragraphs,
-            title=title,  # a document of the user's is no page of the wiki
-            language=self.settings.language,
-            tokenizer=self.tokenizer,
-            entity_id=self.aliases.get,
-            limits=self.settings.limits,
-            profile=self.settings.profile,
-            splitter=self.settings.splitter,
-        )
 
 
 def read_paragraphs(path: str) -> Iterator[tuple[tuple[int, str], list[Paragraph]]]:

@@ -6,13 +6,13 @@ Names that are rarely links are left out in both.
 """
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pipeline.lookup.entities import UNK_ID, EntityVocab
-from pipeline.lookup.mentions import MentionEntry, MentionTable, MentionTarget
+from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import NameSet, longest_names, page_title
 
 MIN_LINK_PROBABILITY = 0.01
@@ -61,8 +61,7 @@ class Annotator:
         self.table = table
         self.min_link_probability = min_link_probability
         self.min_commonness = min_commonness
-        self._anywhere = lru_cache(_NAMES_AT_HAND)(self._commonest)
-        self._linked = lru_cache(_NAMES_AT_HAND)(self._target)
+        self._sense = lru_cache(_NAMES_AT_HAND)(self._find_sense)
         self._on_page = lru_cache(_PAGES_AT_HAND)(table.pages.get)
 
     @classmethod
@@ -106,48 +105,34 @@ class Annotator:
         Raises:
             ValueError: the dump has no such page.
         """
-        names, sense_of = self._names(page)
+        names: NameSet = self.table
+        titles: Mapping[str, str] = {}  # of the names that the page links
+        if page is not None:
+            linked = self._on_page(title := page_title(page))
+            if linked is None:
+                raise ValueError(
+                    f"{self.table.folder}: {_dump(self.table)} has no article or redirect {title!r}; "
+                    "without a page names are taken by their commonness"
+                )
+            names, titles = linked, linked.titles
         named, places = self.table.as_named(text) if page is None else self.table.as_written(text)
-        annotations = []
-        for start, end, name in longest_names(named, names, sense_of):
-            if sense := sense_of(name):
-                annotations.append(Annotation(places[start], places[end], *sense))
-        return annotations
+        sense_of = lambda name: self._sense(name, titles.get(name))  # noqa: E731
+        found = ((start, end, sense_of(name)) for start, end, name in longest_names(named, names, sense_of))
+        return [Annotation(places[start], places[end], *sense) for start, end, sense in found if sense]
 
-    def _names(self, page: str | None) -> tuple[NameSet, Callable[[str], Sense | None]]:
-        """The names to look for, and what each stands for."""
-        if page is None:
-            return self.table, self._anywhere
-        names = self._on_page(title := page_title(page))
-        if names is None:
-            raise ValueError(
-                f"{self.table.folder}: {_dump(self.table)} has no article or redirect {title!r}; "
-                "without a page names are taken by their commonness"
-            )
-        titles = names.titles
-        return names, lambda name: self._linked(name, titles[name])
+    def _find_sense(self, name: str, title: str | None) -> Sense | None:
+        """What a name stands for; `title` is where it links on its text's page, if the text comes from one.
 
-    def _commonest(self, name: str) -> Sense | None:
-        mention = self._mention(name)
-        if mention is None or mention.candidates[0].commonness < self.min_commonness:
-            return None
-        return _sense(mention, mention.candidates[0])
-
-    def _target(self, name: str, title: str) -> Sense | None:
-        mention = self._mention(name)
-        if mention is None:
-            return None
-        return _sense(mention, next(each for each in mention.candidates if each.title == title))
-
-    def _mention(self, name: str) -> MentionEntry | None:
-        """The row of a name that is a link often enough."""
+        None for a name that is rarely a link, and without a page for one whose links go to many pages.
+        """
         mention = self.table.get(name)
-        return mention if mention and mention.link_probability >= self.min_link_probability else None
-
-
-def _sense(mention: MentionEntry, target: MentionTarget) -> Sense:
-    entity_id = UNK_ID if target.entity_id is None else target.entity_id
-    return target.title, entity_id, mention.link_probability, target.commonness
+        if mention is None or mention.link_probability < self.min_link_probability:
+            return None
+        target = next(each for each in mention.candidates if title in (None, each.title))
+        if title is None and target.commonness < self.min_commonness:
+            return None
+        entity_id = UNK_ID if target.entity_id is None else target.entity_id
+        return target.title, entity_id, mention.link_probability, target.commonness
 
 
 def _dump(table: MentionTable) -> str:

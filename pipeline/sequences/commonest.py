@@ -8,7 +8,7 @@ annotation.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
-from pipeline.lookup.mentions import MentionTable, MentionTarget
+from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -60,69 +60,35 @@ def held_out_counts(
     These are where the annotations of each held-out sequence begin, and where the last ones end; for each annotation
     the place of its text among all texts; for each text, one after the other, its labels and their links.
     """
-    words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
-    table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
-    offsets, names = _annotations(sequences, words, table)
-    known, places = np.unique(names, return_inverse=True)
-    share = storage.read_manifest(sequences).parameters["held_out"]
-    own = _own_links(links, share, table, set(known.tolist()) - {NONE})
-    return offsets, places, (_counts(table, number, own) for number in known.tolist())
+    words, table, manifest = WordTokenizer.load(tokenizer), MentionTable(mentions), storage.read_manifest(sequences)
+    lengths, places, texts = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], dict[str, int]()
+    for path in sorted(manifest.paths(sequences, f"{HELD_OUT}/")):
+        for batch in storage.open_arrow(path).to_batches():
+            lengths.append(batch.column("entity_ids").value_lengths().to_numpy().astype(np.int64))
+            named = (_named(text, table.profile) for text in _texts(batch, words))
+            places.append(np.array([texts.setdefault(text, len(texts)) for text in named], np.int64))
+    rows = rows_of_texts(texts, table, words)
+    own = _own_links(links, manifest.parameters["held_out"], table, set(chain.from_iterable(rows)))
+    return np.cumsum(np.concatenate(lengths)), np.concatenate(places), (_counts(table, each, own) for each in rows)
 
 
-class Respelled:
-    """The mention table by texts as a tokenizer leaves them; those of the held-out annotations alone."""
-
-    def __init__(self, table: MentionTable, tokenizer: WordTokenizer, sequences: str) -> None:
-        self.table, self.profile, self.tokenizer = table, table.profile, tokenizer
-        texts = (text for batch in _batches(sequences) for text in _texts(batch, tokenizer))
-        wanted = {_named(text, table.profile) for text in texts}
-        self.numbers = {text: place for place, text in enumerate(sorted(wanted))}
-        self.rows: list[list[int]] = [[] for _ in wanted]
-        names, first = table.names(), 0
-        while some := list(islice(names, _NAMES_AT_ONCE)):
-            for row, name in enumerate(self.respell(some), first):
-                place = self.numbers.get(name)
-                if place is not None:
-                    self.rows[place].append(row)
-            first += len(some)
-
-    def respell(self, texts: Sequence[str]) -> list[str]:
-        """Texts as the tokenizer leaves them."""
-        ids = self.tokenizer.encode(texts, [False] * len(texts))
-        return [_named(self.tokenizer.decode(each), self.profile) for each in ids]
-
-    def number(self, name: str) -> int | None:
-        """The number of a text, or None where no name becomes it."""
-        place = self.numbers.get(name)
-        return place if place is not None and self.rows[place] else None
-
-    def candidates(self, number: int) -> Iterator[MentionTarget]:
-        """The candidates of all names that become that text."""
-        return chain.from_iterable(map(self.table.candidates, self.rows[number]))
+def rows_of_texts(texts: Iterable[str], table: MentionTable, words: WordTokenizer) -> list[list[int]]:
+    """For each of these texts, which are as a tokenizer leaves them, the rows of the names that become it."""
+    if words.keeps_spelling:
+        return [[] if (row := table.number(text)) is None else [row] for text in texts]
+    rows: dict[str, list[int]] = {text: [] for text in texts}
+    names, first = table.names(), 0
+    while some := list(islice(names, _NAMES_AT_ONCE)):
+        for row, ids in enumerate(words.encode(some, [False] * len(some)), first):
+            if (name := _named(words.decode(ids), table.profile)) in rows:
+                rows[name].append(row)
+        first += len(some)
+    return list(rows.values())
 
 
 def _named(text: str, profile: str) -> str:
     """A text as the table of that profile has names."""
     return normalize_mention(text) if profile == "paper" else text
-
-
-def _batches(folder: str) -> Iterator[pa.RecordBatch]:
-    """The held-out sequences."""
-    for path in sorted(storage.read_manifest(folder).paths(folder, f"{HELD_OUT}/")):
-        yield from storage.open_arrow(path).to_batches()
-
-
-def _annotations(folder: str, tokenizer: WordTokenizer, table: MentionTable | Respelled) -> tuple[Numbers, Numbers]:
-    """Of all held-out sequences where the annotations of each begin, and where the last ones end.
-
-    Then, of each annotation, the number of its name in the table (-1: not there).
-    """
-    lengths, names = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
-    for batch in _batches(folder):
-        lengths.append(batch.column("entity_ids").value_lengths().to_numpy().astype(np.int64))
-        found = (table.number(_named(text, table.profile)) for text in _texts(batch, tokenizer))
-        names.append(np.array([NONE if number is None else number for number in found], np.int64))
-    return np.cumsum(np.concatenate(lengths)), np.concatenate(names)
 
 
 def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
@@ -134,16 +100,14 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
             yield tokenizer.decode(words[start:end]).strip()
 
 
-def _own_links(folder: str, share: float, table: MentionTable | Respelled, known: set[int]) -> dict[int, Counter[str]]:
-    """Return how often the held-out pages link to each title by each known name, by the name's number."""
+def _own_links(folder: str, share: float, table: MentionTable, known: set[int]) -> dict[int, Counter[str]]:
+    """Return how often the held-out pages link to each title by the names of these rows, by the row."""
     found: dict[int, Counter[str]] = {}
     for path in storage.read_manifest(folder, "ResolveLinks").paths(folder, "links/"):
         for batch in storage.read_batches(path, ["page_id", "mention", "title"]):
             pages = [page for page in pc.unique(batch.column("page_id")).to_pylist() if is_held_out(page, share)]
             rows = batch.filter(pc.is_in(batch.column("page_id"), pa.array(pages, pa.int64())))
             texts, titles = (rows.column(name).to_pylist() for name in ("mention", "title"))
-            if isinstance(table, Respelled):
-                texts = table.respell(texts)
             for text, title in zip(texts, titles, strict=True):
                 number = table.number(_named(text, table.profile))
                 if number in known:
@@ -151,13 +115,14 @@ def _own_links(folder: str, share: float, table: MentionTable | Respelled, known
     return found
 
 
-def _counts(table: MentionTable | Respelled, number: int, own: Mapping[int, Counter[str]]) -> dict[int, int]:
-    """The labels of the name with that number (-1 has none), and their links but for the held-out pages' own."""
+def _counts(table: MentionTable, rows: Iterable[int], own: Mapping[int, Counter[str]]) -> dict[int, int]:
+    """The labels of the names in these rows, and their links but for the held-out pages' own."""
     left: Counter[int] = Counter()
-    taken = Counter(own.get(number))
-    for candidate in table.candidates(number) if number != NONE else ():
-        label = UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id
-        left[label] += candidate.link_count - taken.pop(candidate.title, 0)
+    for row in rows:
+        taken = own.get(row, Counter[str]())
+        for candidate in table.candidates(row):
+            label = UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id
+            left[label] += candidate.link_count - taken[candidate.title]
     return {label: count for label, count in left.items() if count > 0}
 
 

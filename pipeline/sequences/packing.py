@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipeline.sequences.sentences import DEFAULT, split
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -83,7 +83,7 @@ def build_page(
         _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops) for sentence in sentences
     ]
     fitting = [sentence for sentence in split_up if _fits(sentence, limits, drops)]
-    sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
+    sequences = list(_pack(fitting, limits, drops, facts))
     facts["sentences_read"] = len(split_up)
     facts["sequences"] = len(sequences)
     facts["words"] = sum(len(sequence.word_ids) for sequence in sequences)
@@ -125,18 +125,14 @@ def _sentences(
 
 
 def _segments(text: str, start: int, end: int, links: SequenceOf[tuple[Link, int]]) -> Iterator[Segment]:
+    spans: list[tuple[int, int, int | None]] = []
     for link, found in links:
-        if start < link.start:
-            yield _segment(text, start, link.start, None)
-        yield _segment(text, link.start, link.end, found)
+        spans += (start, link.start, None), (link.start, link.end, found)
         start = link.end
-    if start < end:
-        yield _segment(text, start, end, None)
-
-
-def _segment(text: str, start: int, end: int, entity_id: int | None) -> Segment:
-    leading_space = start == 0 or text[start].isspace() or text[start - 1].isspace()
-    return Segment(text[start:end].strip(), leading_space, entity_id)
+    for first, last, entity_id in (*spans, (start, end, None)):
+        if first < last or entity_id is not None:
+            leading_space = first == 0 or text[first].isspace() or text[first - 1].isspace()
+            yield Segment(text[first:last].strip(), leading_space, entity_id)
 
 
 def _join(tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]) -> Sequence:
@@ -170,45 +166,23 @@ def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:
 def _pack(
     sentences: SequenceOf[Sequence], limits: Limits, drops: Counter[str], facts: Counter[str]
 ) -> Iterator[Sequence]:
-    """Fill sequences with complete sentences in order; a sequence without links is dropped."""
-    room = limits.max_words - 2
-    held: list[Sequence] = []
-    words = 0
+    """Fill sequences with complete sentences in order; those without links are dropped, and links beyond the limit."""
+    packed, held = Sequence([], [], [], []), 0
     for sentence in [*sentences, None]:
-        if held and (sentence is None or words + len(sentence.word_ids) > room):
-            packed = _concatenate(held)
+        if held and (sentence is None or len(packed.word_ids) + len(sentence.word_ids) > limits.max_words - 2):
             if packed.entity_ids:
-                facts["sentences"] += len(held)
+                facts["sentences"] += held
+                drops["entities:over_limit"] += max(0, len(packed.entity_ids) - limits.max_entities)
+                for column in (packed.entity_ids, packed.entity_starts, packed.entity_ends):
+                    del column[limits.max_entities :]
                 yield packed
             else:
                 drops["sequences:no_links"] += 1
-                drops["sentences:no_links"] += len(held)
-            held, words = [], 0
+                drops["sentences:no_links"] += held
+            packed, held = Sequence([], [], [], []), 0
         if sentence is not None:
-            held.append(sentence)
-            words += len(sentence.word_ids)
-
-
-def _concatenate(sentences: SequenceOf[Sequence]) -> Sequence:
-    joined = Sequence([], [], [], [])
-    for sentence in sentences:
-        offset = len(joined.word_ids)
-        joined.word_ids.extend(sentence.word_ids)
-        joined.entity_ids.extend(sentence.entity_ids)
-        joined.entity_starts.extend(start + offset for start in sentence.entity_starts)
-        joined.entity_ends.extend(end + offset for end in sentence.entity_ends)
-    return joined
-
-
-def _capped(sequence: Sequence, limits: Limits, drops: Counter[str]) -> Sequence:
-    kept = limits.max_entities
-    over = len(sequence.entity_ids) - kept
-    if over <= 0:
-        return sequence
-    drops["entities:over_limit"] += over
-    return replace(
-        sequence,
-        entity_ids=sequence.entity_ids[:kept],
-        entity_starts=sequence.entity_starts[:kept],
-        entity_ends=sequence.entity_ends[:kept],
-    )
+            offset, held = len(packed.word_ids), held + 1
+            packed.word_ids.extend(sentence.word_ids)
+            packed.entity_ids.extend(sentence.entity_ids)
+            packed.entity_starts.extend(start + offset for start in sentence.entity_starts)
+            packed.entity_ends.extend(end + offset for end in sentence.entity_ends)

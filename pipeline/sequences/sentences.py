@@ -143,17 +143,14 @@ def _piece_ends(text: str, language: str) -> list[int]:
     A long text goes to it in windows, since its time grows with the square of some texts' length: each window
     begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.
     """
-    if len(text) <= _WINDOW:
-        pieces = _pieces(text, language)
-        return list(accumulate(map(len, pieces[:-1]))) if len(pieces) > 1 else []
     ends: list[int] = []
-    start = 0
-    while start + _WINDOW < len(text):
-        pieces = _pieces(text[start : start + _WINDOW], language)
+    start = stop = 0
+    while not stop or stop < len(text):
+        stop = start + _WINDOW
+        pieces = _pieces(text[start:stop], language)
         ends += islice(accumulate(map(len, pieces[:-1]), initial=start), 1, None)
-        start = ends[-1] if len(pieces) > 1 else start + _WINDOW
-    pieces = _pieces(text[start:], language)
-    return ends + list(islice(accumulate(map(len, pieces[:-1]), initial=start), 1, None))
+        start = ends[-1] if len(pieces) > 1 else stop
+    return ends
 
 
 def _pieces(text: str, language: str) -> list[str]:

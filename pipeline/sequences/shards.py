@@ -37,21 +37,16 @@ class ShardWriter:
         """Add the sequences of a page."""
         self._pending += [(page_id, sequence) for sequence in sequences]
         while len(self._pending) >= ROWS_PER_BATCH:
-            self._write(self._pending[:ROWS_PER_BATCH])
-            del self._pending[:ROWS_PER_BATCH]
+            self.write()
 
-    def _write(self, rows: list[tuple[int, WordSequence]]) -> None:
+    def write(self) -> None:
+        """Write the sequences that have come, a batch at most."""
+        rows, self._pending = self._pending[:ROWS_PER_BATCH], self._pending[ROWS_PER_BATCH:]
         columns = {name: [getattr(sequence, name) for _, sequence in rows] for name in SEQUENCE_COLUMNS}
         columns["page_id"] = [page_id for page_id, _ in rows]
         arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
         self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
         self.count += len(rows)
-
-    def flush(self) -> None:
-        """Write what has come since the last full batch."""
-        if self._pending:
-            self._write(self._pending)
-            self._pending = []
 
 
 @contextlib.contextmanager
@@ -60,7 +55,8 @@ def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
     with storage.arrow_writer(path, schema) as writer:
         rows = ShardWriter(writer, schema)
         yield rows
-        rows.flush()
+        if rows._pending:
+            rows.write()
 
 
 def write_word_starts(folder: str, word_starts: Sequence[bool]) -> storage.FileEntry:

@@ -34,28 +34,29 @@ class FileEntry:
     rows: int | None = None
 
 
-class Listed:
-    """A record that lists files."""
-
-    files: tuple[FileEntry, ...]
-
-    def paths(self, folder: str, prefix: str = "") -> list[str]:
-        """Full paths of the files whose relative path begins with the prefix, in their order here."""
-        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
-
-
 @dataclass(frozen=True)
-class Result(Listed):
-    """The files and counts of a stage's work, or of one block of it; the fields are the manifest's."""
+class Result:
+    """The files and counts of a stage's work, or of one block of it.
+
+    Attributes:
+        files: every data file.
+        rows: kind of row -> count kept.
+        drops: "kind:reason" -> count dropped.
+        facts: what readers need to know (tokenizer, language, statistics).
+    """
 
     files: tuple[FileEntry, ...]
     rows: Mapping[str, int] = field(default_factory=dict)
     drops: Mapping[str, int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def paths(self, folder: str, prefix: str = "") -> list[str]:
+        """Full paths of the files whose relative path begins with the prefix, in their order here."""
+        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
 
-@dataclass(frozen=True)
-class Manifest(Listed):
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(Result):
     """The content of a finished stage and its origin. Nothing in it depends on time, place or machine.
 
     Attributes:
@@ -63,20 +64,12 @@ class Manifest(Listed):
         version: the stage's version of its own code.
         parameters: those that change bytes.
         inputs: upstream stage -> SHA-256 of its manifest.
-        facts: what readers need to know (tokenizer, language, statistics).
-        rows: kind of row -> count kept.
-        drops: "kind:reason" -> count dropped.
-        files: every data file.
     """
 
     stage: str
     version: int
     parameters: Mapping[str, Any]
     inputs: Mapping[str, str]
-    files: tuple[FileEntry, ...]
-    rows: Mapping[str, int] = field(default_factory=dict)
-    drops: Mapping[str, int] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def total_bytes(self) -> int:

@@ -19,7 +19,6 @@ from pipeline.wikitext.placeholders import GONE, KIND
 from pipeline.wikitext.scripts import choose_variants
 from pipeline.wikitext.templates.table import DumpTemplates
 
-PROFILES = ("fixed", "paper")
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*")
 # Punctuation behind it may end the line before.
 _NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE}{KIND} \t]*+(?![,)，、）،]|\.\s)")
@@ -33,10 +32,8 @@ def extract(
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
     each, as the paper's code does. Both choose among the forms of a wiki in several scripts, which the paper has none
-    of. Templates without a rule show what `dumped` says. ValueError for an unknown profile; no text raises anything.
+    of. Templates without a rule show what `dumped` says. No text raises anything.
     """
-    if profile not in PROFILES:
-        raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
     rules = link_rules(site, profile, dumped)
     if site.rules and not rules.paper and (read_tags := tag_reader(site.rules)):
         text = read_tags(text)

@@ -480,18 +480,18 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
 
 def test_what_large_needs_is_computed_as_the_page_says() -> None:
 
+    from model.luke.batch import Shape
     from model.luke.config import PRESETS
     from model.pretraining.recipes import _KEPT_BYTES, GPU_TOKENS, MASKED_SHARE, PAPER_RECIPE
-    from model.pretraining.throughput import Work, training_flops
+    from model.pretraining.throughput import training_flops
     from model.sizes import parameter_counts
 
     text = (DOCS / "explanation" / "needs.md").read_text(encoding="utf-8")
     config, rate, entities = PRESETS["large"], 790e12 * 0.35, 20
     masked = round(MASKED_SHARE * 510), round(PAPER_RECIPE.masked_entity_share * entities)
-    one = Work(1, 512, entities, (512 + entities) ** 2, *masked)
-    step = sum((one for _ in range(PAPER_RECIPE.batch_size)), Work())
+    one, size = Shape(((512, entities),), 0, *masked), PAPER_RECIPE.batch_size
     days = [
-        phase.steps * training_flops(config, step, encoder_trains=phase.trainable == "all") / rate / 86400
+        phase.steps * size * training_flops(config, one, encoder_trains=phase.trainable == "all") / rate / 86400
         for phase in PAPER_RECIPE.phases
     ]
     for gpus in (1, 8, 16):

@@ -36,7 +36,9 @@ def folder(tmp_path: Path) -> Path:
     )
     drops = {"links:file": 2, "links:category": 1234}
     facts = {"metrics": {"test": {"f1": 0.5}}}
-    manifest = storage.Manifest("ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops, facts)
+    manifest = storage.Manifest(
+        files, {"pages": 1}, drops, facts, stage="ExtractPages", version=1, parameters={"profile": "fixed"}, inputs={}
+    )
     storage.write_manifest(str(tmp_path), manifest)
     return tmp_path
 
@@ -59,7 +61,9 @@ def test_nothing_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Wherever it stands: in a value, in a column's name, in a text, in a name of a manifest, in an error."""
     pq.write_table(pa.table({f"a{sign}b": [f"c{sign}d", None]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"text": [f"e{sign}f"], "links": [[]]}), tmp_path / "b.parquet")
-    manifest = storage.Manifest("S", 1, {f"i{sign}j": f"k{sign}l"}, {}, (), drops={f"m{sign}n": 1})
+    manifest = storage.Manifest(
+        (), drops={f"m{sign}n": 1}, stage="S", version=1, parameters={f"i{sign}j": f"k{sign}l"}, inputs={}
+    )
     storage.write_manifest(str(tmp_path), manifest)
     assert look.main([str(tmp_path / name) for name in ("a.parquet", "b.parquet", "")]) == 0
     assert look.main([str(tmp_path), "--table", f"o{sign}p"]) == 1
@@ -90,7 +94,9 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
     path, folder = str(DATA / "wiki-40.xml"), str(tmp_path)
     arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
     record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
-    storage.write_manifest(folder, storage.Manifest("ExtractPages", 1, {}, {}, record.files))
+    storage.write_manifest(
+        folder, storage.Manifest(record.files, stage="ExtractPages", version=1, parameters={}, inputs={})
+    )
     row = max(storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"]))
     for page in (row["title"], str(row["page_id"])):
         assert look.main([folder, "--page", page]) == 0

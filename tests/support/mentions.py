@@ -78,12 +78,12 @@ def write_mentions(
         "entities_sha256": vocab.digest(),
     }
     manifest = storage.Manifest(
-        "BuildMentionTable",
-        4,
-        {"profile": profile},
-        {},
         (*files, *named_files, *end_files, *lookup, *listed),
         facts=facts,
+        stage="BuildMentionTable",
+        version=4,
+        parameters={"profile": profile},
+        inputs={},
     )
     storage.write_manifest(str(folder), manifest)
     return Table(profile, table, named, ends, titles, vocab)

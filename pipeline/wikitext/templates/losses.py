@@ -55,7 +55,4 @@ def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:
     """Add others to losses; of two examples the first stays."""
     for name, other in others.items():
         found = losses.get(name)
-        if found:
-            uses, words, links = map(add, found[:3], other[:3])
-            other = Loss(uses, words, links, found.example)
-        losses[name] = other
+        losses[name] = Loss._make((*map(add, found[:3], other[:3]), found.example)) if found else other

@@ -135,7 +135,8 @@ def pair() -> tuple[LukeForPretraining, LukeForPretraining]:
     torch.manual_seed(3)
     plain = LukeForPretraining(TINY).eval()  # without dropout
     in_place = copy.deepcopy(plain)
-    in_place.add_table_gradients_in_place()
+    for _, table in in_place.heads.values():
+        table.adds_in_place = True
     return plain, in_place
 
 

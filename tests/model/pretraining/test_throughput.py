@@ -7,10 +7,10 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.luke.batch import FlatBatch
+from model.luke.batch import FlatBatch, Shape
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
-from model.pretraining.throughput import WINDOW, Meter, Work, training_flops, work_of
+from model.pretraining.throughput import WINDOW, Meter, training_flops
 from model.training.devices import Peaks
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY, flat_of, random_batch
@@ -43,24 +43,23 @@ def test_work_is_what_torch_counts(changes: dict[str, object], frozen: bool) -> 
     config = replace(SMALL, attention_probs_dropout_prob=0.0, **changes)
     batch = random_flat([(20, 6)] * 3, config)
     expected = counted_flops(config, batch, frozen=frozen)
-    found = training_flops(config, work_of(batch.shape), encoder_trains=not frozen)
+    found = training_flops(config, batch.shape, encoder_trains=not frozen)
     assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_work_without_entities_is_what_torch_counts() -> None:
     config = replace(SMALL, attention_probs_dropout_prob=0.0, entity_vocab_size=3)
     batch = random_flat([(20, 0)] * 3, config)
-    found = training_flops(config, work_of(batch.shape))
+    found = training_flops(config, batch.shape)
     assert found == pytest.approx(counted_flops(config, batch, frozen=False), rel=0.03)
 
 
 def test_padding_is_no_work() -> None:
-    work = work_of(flat_of(random_batch()).shape)
-    assert work.sequences == 4
-    assert work.words == 4 * 14 - 3 - 4
-    assert work.entities == 4 * 5 - 2 - 1
-    assert work.pairs == 14**2 + 15**2 + 18**2 + 19**2
-    assert Work(1, 2, 3, 4, 5, 6) + Work(1, 1, 1, 1, 1, 1) == Work(2, 3, 4, 5, 6, 7)
+    shape = flat_of(random_batch()).shape
+    assert shape.lengths == ((14 - 3, 5 - 2), (14 - 4, 5), (14, 5 - 1), (14, 5))
+    each = [Shape((lengths,), 0, 0, 0) for lengths in shape.lengths]
+    whole = replace(shape, masked_words=0, masked_entities=0)
+    assert training_flops(SMALL, whole) == sum(training_flops(SMALL, one) for one in each)
 
 
 class Clock:
@@ -73,16 +72,16 @@ class Clock:
 def test_rates_leave_out_what_is_done_aside() -> None:
     clock = Clock()
     meter = Meter(SMALL, Peaks(1e6, 4e6), ranks=2, clock=clock)
-    work = Work(sequences=2, words=30, entities=4, pairs=500, masked_words=5, masked_entities=1)
+    shape = Shape(((16, 3), (14, 1)), mention_words=9, masked_words=5, masked_entities=1)
     for _ in range(4):
-        meter.add(work)
-        meter.add(work)
+        meter.add(shape)
+        meter.add(shape)
         clock.now += 0.5
         meter.step()
         with meter.aside("evaluation"):
             clock.now += 10
     figures = meter.figures()
-    flops = 2 * training_flops(SMALL, work) / 0.5
+    flops = 2 * training_flops(SMALL, shape) / 0.5
     assert figures == {
         "seconds_per_step": 0.5,
         "sequences_per_second": 2 * 8,
@@ -98,7 +97,7 @@ def test_rates_are_those_of_the_last_steps() -> None:
     clock = Clock()
     meter = Meter(SMALL, Peaks(1.0), clock=clock)
     for step in range(3 * WINDOW):
-        meter.add(Work(words=1))
+        meter.add(Shape(((1, 0),), 0, 0, 0))
         clock.now += 1 if step < 2 * WINDOW else 0.25
         meter.step()
     assert meter.figures()["words_per_second"] == 4

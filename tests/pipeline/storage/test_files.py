@@ -30,7 +30,7 @@ def test_names_are_on_disk_before_the_record_that_lists_them(tmp_path: Path, mon
             storage.write_bytes(str(tmp_path / path), b"x")
         files = tuple(storage.describe(folder, path) for path in paths)
         if record == "manifest.json":
-            storage.write_manifest(folder, storage.Manifest("Stage", 1, {}, {}, files))
+            storage.write_manifest(folder, storage.Manifest(files, stage="Stage", version=1, parameters={}, inputs={}))
         else:
             storage.commit_block(folder, "key", 7, storage.Result(files))
         for path in paths:
@@ -40,5 +40,5 @@ def test_names_are_on_disk_before_the_record_that_lists_them(tmp_path: Path, mon
 
 def test_a_file_system_without_such_a_call_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError("no folder is opened")))
-    storage.write_manifest(str(tmp_path), storage.Manifest("Stage", 1, {}, {}, ()))
+    storage.write_manifest(str(tmp_path), storage.Manifest((), stage="Stage", version=1, parameters={}, inputs={}))
     assert storage.read_manifest(str(tmp_path)).stage == "Stage"

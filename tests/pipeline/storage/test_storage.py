@@ -36,7 +36,9 @@ def put(folder: str, path: str, content: bytes) -> storage.FileEntry:
 
 
 def manifest_of(*files: storage.FileEntry) -> storage.Manifest:
-    return storage.Manifest("Stage", 1, {"b": 1, "a": [2]}, {"Below": "00"}, files, rows=Counter(kept=2))
+    return storage.Manifest(
+        files, rows=Counter(kept=2), stage="Stage", version=1, parameters={"b": 1, "a": [2]}, inputs={"Below": "00"}
+    )
 
 
 def test_manifest_round_trip(folder: str) -> None:
@@ -49,7 +51,9 @@ def test_manifest_round_trip(folder: str) -> None:
 
 def test_equal_manifests_have_equal_bytes(tmp_path: Path) -> None:
     entry = put(str(tmp_path), "x", b"1")
-    other = storage.Manifest("Stage", 1, {"a": [2], "b": 1}, {"Below": "00"}, (entry,), rows={"kept": 2})
+    other = storage.Manifest(
+        (entry,), rows={"kept": 2}, stage="Stage", version=1, parameters={"a": [2], "b": 1}, inputs={"Below": "00"}
+    )
     assert manifest_of(entry).to_bytes() == other.to_bytes()
 
 

@@ -247,11 +247,6 @@ def test_every_drop_is_counted() -> None:
     assert extract(source, SITE).drops == dict.fromkeys(once.split(), 1) | twice
 
 
-def test_unknown_profile() -> None:
-    with pytest.raises(ValueError, match="profile: unknown value 'fast'; use one of fixed, paper"):
-        extract("a", SITE, profile="fast")
-
-
 @pytest.mark.parametrize(
     ("profile", "anchor", "drops"), [("fixed", "the bays", {}), ("paper", "the bay", {"parser:paragraph_too_long": 1})]
 )

@@ -90,7 +90,9 @@ def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.Captu
         settings("--linker", str(linker))
     names = ("calibration/local.json", "calibration/global.json")
     files = tuple(storage.describe(str(linker), name) for name in names)
-    storage.write_manifest(str(linker), storage.Manifest("BuildLinker", 1, {}, {}, files))
+    storage.write_manifest(
+        str(linker), storage.Manifest(files, stage="BuildLinker", version=1, parameters={}, inputs={})
+    )
     whole = settings("--linker", str(linker))
     paths = whole.mentions, whole.contexts, whole.model, whole.calibration
     assert paths == tuple(str(linker / name) for name in ("mentions", "contexts", "model", "calibration/local.json"))

@@ -108,7 +108,9 @@ def finish_upstream(stage: Stage, gigabytes: int) -> None:
         with path.open("wb") as file:
             file.truncate(gigabytes * 10**9)
         entry = storage.FileEntry("paragraphs/block-00000.parquet", gigabytes * 10**9, "")
-        manifest = storage.Manifest(type(each).__name__, 1, {}, {}, (entry,), {"bytes": 1})
+        manifest = storage.Manifest(
+            (entry,), {"bytes": 1}, stage=type(each).__name__, version=1, parameters={}, inputs={}
+        )
         storage.write_manifest(each.folder, manifest)
 
 

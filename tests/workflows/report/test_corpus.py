@@ -49,7 +49,9 @@ def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int,
         columns = [dict(zip(schema.names, row, strict=True)) for row in rows]
         pq.write_table(pa.Table.from_pylist(columns, schema), folder / path)
         files.append(storage.describe(str(folder), path, len(rows)))
-    storage.write_manifest(str(folder), storage.Manifest("ExtractPages", 3, {}, {}, tuple(files)))
+    storage.write_manifest(
+        str(folder), storage.Manifest(tuple(files), stage="ExtractPages", version=3, parameters={}, inputs={})
+    )
     return str(folder)
 
 

@@ -126,7 +126,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Identities:
 def given(folder: Path) -> tuple[list[Tables], list[str]]:
     """Runs without and with what a user may give, and paths that a field may name."""
     model = Path(experiments(folder)["fine_tuning"]["weights"]["luke"])
-    storage.write_manifest(str(model), storage.Manifest("LinkDocuments", 1, {}, {}, ()))
+    storage.write_manifest(str(model), storage.Manifest((), stage="LinkDocuments", version=1, parameters={}, inputs={}))
     EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
     (model / "pretraining.json").write_text('{"preset": "tiny", "changes": {}, "base_model": "scratch"}')
     (folder / "texts").mkdir()

@@ -64,7 +64,7 @@ def test_pages_without_an_id_stop_neither_stage(spark: Any, tmp_path: Path) -> N
     assert (result.rows["pages"], result.drops["rejected:no_id"]) == (1, 8)
     rejected = storage.read_rows(f"{folders[0]}/rejected/block-00000.parquet")
     assert [tuple(row.values())[:3] for row in rejected] == [(0, f"Gull {place}", "no_id") for place in range(8)]
-    manifest = storage.Manifest("ExtractPages", 1, {}, {}, **vars(result))
+    manifest = storage.Manifest(**vars(result), stage="ExtractPages", version=1, parameters={}, inputs={})
     storage.write_manifest(folders[0], manifest)
     job = SparkJob(spark, {"ExtractPages": folders[0]}, folders[1], "key", parts=1)
     found = redirects.build(job, profile="fixed", dump="dump.xml", language="en")

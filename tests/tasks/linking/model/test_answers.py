@@ -308,7 +308,9 @@ def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, men
     with pytest.raises(ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's"):
         load_model(tmp_path / "fewer_words", mentions, words)
     inputs = {"BuildMentionTable": "0" * 64, "BuildSequences": ""}
-    storage.write_manifest(str(tmp_path / "ours"), storage.Manifest("Pretrain", 1, {}, inputs, ()))
+    storage.write_manifest(
+        str(tmp_path / "ours"), storage.Manifest((), stage="Pretrain", version=1, parameters={}, inputs=inputs)
+    )
     with pytest.raises(ValueError, match=r"not the mention table beside which .* was pretrained"):
         load_model(tmp_path / "ours", mentions, words)
 

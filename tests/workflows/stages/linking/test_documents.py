@@ -401,7 +401,9 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True)
         path.touch()
         entry = storage.describe(stage.folder, "paragraphs/block-00000.parquet")
-        manifest = storage.Manifest(type(stage).__name__, 1, {}, {}, (entry,), {"pages": pages})
+        manifest = storage.Manifest(
+            (entry,), {"pages": pages}, stage=type(stage).__name__, version=1, parameters={}, inputs={}
+        )
         storage.write_manifest(stage.folder, manifest)
     own, dump = (f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages)))
     beside = sequences(annotated=linked.folder)
