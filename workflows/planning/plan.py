@@ -111,6 +111,8 @@ class Plan(Step):
 
     def run(self) -> None:
         """Print the plan. Raises: ValueError: there is too little room on disk."""
+        if len(self.settings.corpus.wikis) > 1:
+            raise ValueError("corpus.dump: Plan estimates one dump; give it each of them alone")
         size, (measured, costs) = self.dump_bytes(), read_costs()
         speed = work_seconds() / measured
         to_make = [stage.title for stage in self.stages if not stage.complete() and stage.title in costs]

@@ -105,9 +105,14 @@ class Report(CorpusStage):
         return [*others, *self.grid().finished(), grid]
 
     def by_name(self) -> dict[str, Stage]:
-        """All upstream stages by their names; that of the run's own LUKE is Pretrain also where it was updated."""
+        """All upstream stages by their names, of several wikis those of the first.
+
+        That of the run's own LUKE is Pretrain also where it was updated.
+        """
         return {
-            ("Pretrain" if isinstance(stage, Pretrain) else type(stage).__name__): stage for stage in self.upstream()
+            ("Pretrain" if isinstance(stage, Pretrain) else type(stage).__name__): stage
+            for stage in self.upstream()
+            if not getattr(stage, "wiki", 0)
         }
 
     def content(self) -> dict[str, Any]:

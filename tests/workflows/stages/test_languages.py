@@ -30,6 +30,8 @@ from workflows import (
     ExtractPages,
     MergeEntities,
     MergeSequences,
+    Plan,
+    Report,
     ResolveLinks,
     ResolveRedirects,
 )
@@ -203,7 +205,9 @@ def test_each_language_has_a_linker_around_the_model(
     assert json.loads((folder / "linker.json").read_text())["language"] == "de"
     rows = json.loads((folder / "model" / "entity_vocab.json").read_text())
     assert rows["en:Ape"] == rows["de:Affe"] == rows["ja:猿"] != rows["en:Monkey"]
-    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]}))
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]})
+    )
     linking.main(["link", "--linker", str(folder), "--device", "cpu", str(tmp_path / "a.jsonl")])
     [mention] = json.loads(capsys.readouterr().out)["mentions"]
     assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
@@ -237,6 +241,16 @@ def test_real_wikis(shared: Path, tmp_path: Path) -> None:
     run_in_process(stage)
     assert rows_of(stage) == wanted_of(stage, {})
     assert stage.manifest().facts["entities_by_number_of_languages"]["3"] > 0
+
+
+def test_a_report_shows_the_stages_of_the_first_wiki(tmp_path: Path) -> None:
+    corpus = {"dump": write_wikis(tmp_path)["dump"], "missing_pages": "in"}
+    found = Report(settings=run_of(tmp_path / "work", corpus=corpus), whole=True).by_name()
+    assert {"MergeEntities", "MergeSequences", "Pretrain"} < found.keys()
+    for name in ("FetchDump", "ExtractPages", "BuildEntityVocab", "BuildMentionTable", "BuildSequences"):
+        assert found[name].wiki == 0
+    with pytest.raises(ValueError, match=r"corpus.dump: Plan estimates one dump"):
+        Plan(settings=run_of(tmp_path / "work", corpus=corpus)).run()
 
 
 def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
