@@ -122,6 +122,8 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
         find_splitter(self.sequences.sentence_splitter)
         if self.sequences.annotated:
             self._annotated()
+            if self.is_of_several():
+                raise ValueError("sequences.annotated: its texts are of one language; give corpus.dump one wiki")
         self.limits()
 
     def _annotated(self) -> storage.Manifest:

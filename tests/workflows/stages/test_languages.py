@@ -263,5 +263,11 @@ def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
         _ = of().clone(ExtractPages, wiki=2).corpus
     with pytest.raises(ValueError, match=r"several wikis get a vocabulary of their own"):
         of(entity_vocab=str(tmp_path)).check_needs()
+    storage.write_manifest(
+        str(tmp_path), storage.Manifest((), stage="LinkDocuments", version=1, parameters={}, inputs={})
+    )
+    run = run_of(tmp_path, corpus={"dump": "enwiki,dewiki"}, sequences={"annotated": str(tmp_path)})
+    with pytest.raises(ValueError, match=r"sequences.annotated: its texts are of one language"):
+        BuildSequences(settings=run).check_needs()
     with pytest.raises(ValueError, match=r"stands in for corpus.page_props"):
         of(interlanguage_links=True, page_props="a.sql,b.sql").check_needs()
