@@ -62,9 +62,8 @@ def train(
     shapes = clock.shapes[warm_steps:]
     found: Record = {"seconds": clock.seconds[warm_steps:], "waits": clock.waits[warm_steps:]}
     found["tokens"] = [sum(shape.words + shape.entities for shape in step) for step in shapes]
-    found["flops"] = [sum(training_flops(config, shape) for shape in step) for step in shapes]
-    found["matrix_flops"] = rate
-    found |= {"micro_batches": len(first), "loss": loss, "loaded_mb": loaded}
+    flops = [sum(training_flops(config, shape) for shape in step) for step in shapes]
+    found |= {"flops": flops, "matrix_flops": rate, "micro_batches": len(first), "loss": loss, "loaded_mb": loaded}
     return found | {"peak_mb": step_workloads.peak(device)}
 
 
