@@ -50,10 +50,10 @@ class SparkStage(CorpusStage):
         """
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
-        stages = {**self.of_dumps(), **self.requires()}
+        stages, key = {**self.of_dumps(), **self.requires()}, storage.digest(self.identity())
         dumps = [stage for stage in stages.values() if isinstance(stage, FetchDump)]
         extracted = [stage for stage in stages.values() if isinstance(stage, ExtractPages)]
-        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
+        storage.sweep(self.folder, storage.finished_blocks(self.folder, key))
         master = self.settings.machine.spark_master
         is_here = master.startswith("local") or not master
         scratch = spark.scratch_root(self) if is_here else ""
@@ -62,7 +62,7 @@ class SparkStage(CorpusStage):
         paragraphs = [path for stage in extracted for path in stage.manifest().paths(stage.folder, "paragraphs/")]
         folders = {name: stage.folder for name, stage in stages.items()}
         parts = part_count(paragraphs, self.block_bytes())
-        job = SparkJob(session, folders, self.folder, self.key(), parts)
+        job = SparkJob(session, folders, self.folder, key, parts)
         job.check_workers()
         return job
 
@@ -148,7 +148,6 @@ class MergeEntities(VocabStage):
             raise ValueError(
                 "corpus.dump: several wikis get a vocabulary of their own; leave out the one that is given"
             )
-
         if self.corpus.interlanguage_links and self.corpus.page_props not in (AUTO, "none"):
             raise ValueError("corpus.interlanguage_links: stands in for corpus.page_props; leave out one of both")
 
