@@ -203,7 +203,9 @@ def test_each_language_has_a_linker_around_the_model(
     assert json.loads((folder / "linker.json").read_text())["language"] == "de"
     rows = json.loads((folder / "model" / "entity_vocab.json").read_text())
     assert rows["en:Ape"] == rows["de:Affe"] == rows["ja:猿"] != rows["en:Monkey"]
-    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]}))
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]})
+    )
     linking.main(["link", "--linker", str(folder), "--device", "cpu", str(tmp_path / "a.jsonl")])
     [mention] = json.loads(capsys.readouterr().out)["mentions"]
     assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
