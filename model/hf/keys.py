@@ -118,9 +118,8 @@ def config_from_transformers(
 ) -> LukeConfig:
     """Our configuration for a transformers config of LUKE, RoBERTa or BERT; the sizes given are for the latter.
 
-    Raises ValueError for another architecture.
+    Raises ValueError for values that are impossible or missing.
     """
-    check_model_type(values, source)
     fields = set(asdict(LukeConfig())) - set(TRANSFORMERS_LACK)
     entity = {
         "entity_vocab_size": entity_vocab_size,

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from pipeline import schemas, storage
 from pipeline.storage.tries import TextMap
 
@@ -17,7 +15,9 @@ FILE = "entity_vocab"
 ALIASES = "aliases.tries"
 QIDS = "entity_qids.json"
 
-Entry = tuple[int, str, int, int, str | None]  # id, title, link count, page id, QID
+Row = tuple[str, int, int, str | None]  # title, link count, page id, QID
+Entry = tuple[int, *Row]  # with its id before it
+SPECIAL_ROWS: Sequence[Row] = tuple((title, 0, -1, None) for title in SPECIAL_ENTITIES)
 
 
 @dataclass(frozen=True)
@@ -52,32 +52,20 @@ class EntityVocab:
         return storage.digest(self.titles)
 
     @classmethod
-    def rank(cls, counts: Iterable[tuple[str, int, int]], size: int) -> "EntityVocab":
-        """The most linked entities, ties by title in code points.
-
-        Args:
-            counts: (title, link count, page id) of each candidate, in any order.
-            size: entities of the vocabulary, the three special ones included.
-        """
-        ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
-        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + ranked[: size - len(SPECIAL_ENTITIES)]
-        titles, link_counts, page_ids = zip(*rows, strict=True)
-        return cls(titles, link_counts, page_ids)
+    def of_rows(cls, rows: Iterable[Row]) -> "EntityVocab":
+        """The vocabulary of entities by their ids, the special ones first."""
+        titles, link_counts, page_ids, qids = zip(*rows, strict=True)
+        return cls(titles, link_counts, page_ids, qids if any(qids) else ())
 
     def write(self, folder: str) -> list[storage.FileEntry]:
         """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it.
 
         Beside the last, which has no room for them, stand the QIDs by title, where some are known.
         """
-        schema = schemas.ENTITIES.schema
         qids = self.qids or (None,) * len(self)
-        columns = [range(len(self)), self.titles, self.link_counts, self.page_ids, qids]
-        table = pa.table(columns, schema=schema)
-        with (
-            storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream,
-            storage.parquet_writer(stream, schema) as writer,
-        ):
-            writer.write_table(table, row_group_size=storage.ROW_GROUP_ROWS)
+        columns = range(len(self)), self.titles, self.link_counts, self.page_ids, qids
+        with storage.parquet_rows(storage.join(folder, f"{FILE}.parquet"), schemas.ENTITIES.schema) as table:
+            table.extend(zip(*columns, strict=True))
         pairs = list(zip(self.titles, self.link_counts, strict=True))
         tsv = "".join(f"{title}\t{count}\n" for title, count in pairs)
         jsonl = "".join(
@@ -123,9 +111,8 @@ class EntityVocab:
             raise ValueError(f"{path}: not an entity vocabulary in the format .{ending} ({error})") from None
         _check(path, entries)
         entries.sort(key=lambda entry: entry[0])
-        _, titles, link_counts, page_ids, qids = zip(*entries, strict=True)
         try:
-            return cls(titles, link_counts, page_ids, qids if any(qids) else ())
+            return cls.of_rows(entry[1:] for entry in entries)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -152,8 +139,7 @@ def _check(path: str, entries: list[Entry]) -> None:
 
 
 def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
-    for row in storage.read_rows(path, schemas.ENTITIES.schema.names):
-        yield row["entity_id"], row["title"], row["link_count"], row["page_id"], row["qid"]
+    return storage.read_tuples([path], schemas.ENTITIES.schema.names)
 
 
 def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:

@@ -56,7 +56,8 @@ class Targets:
         """
         self._folder, self._language = folder, language
         self._numbers = TextMap(storage.join(folder, NUMBERS))
-        batches = self._batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
+        self._rows = storage.open_arrow(storage.join(folder, ROWS))
+        batches = self._rows.to_batches()
         self._cells = cache(lambda batch: [*map(storage.cells, batches[batch].columns)])
 
     def get(self, title: str) -> Target | None:
@@ -69,7 +70,7 @@ class Targets:
     @cached_property
     def has_qids(self) -> bool:
         """Return whether the QID of any target is known."""
-        return any(batch.column("qid").null_count < len(batch) for batch in self._batches)
+        return bool(self._rows.column("qid").null_count < len(self._rows))
 
     def of_qid(self, qid: str) -> Target | None:
         """The target with a QID, such as "Q42"; None for no such target. The first time, all QIDs are read."""
@@ -81,16 +82,10 @@ class Targets:
     @cached_property
     def _by_qid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All QIDs as numbers, ascending, and the row of each: 16 bytes of memory for a page."""
-        numbers, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for number, batch in enumerate(self._batches):
-            qids = batch.column("qid")
-            is_known = qids.is_valid()
-            found = pc.utf8_slice_codeunits(qids.filter(is_known), 1)
-            numbers.append(pc.cast(found, pa.int64()).to_numpy())
-            rows.append(number * _ROWS_PER_BATCH + np.flatnonzero(is_known.to_numpy(zero_copy_only=False)))
-        all_numbers, all_rows = np.concatenate(numbers), np.concatenate(rows)
-        order = np.argsort(all_numbers, kind="stable")
-        return all_numbers[order], all_rows[order]
+        qids = self._rows.column("qid")
+        numbers = pc.utf8_slice_codeunits(qids.drop_null(), 1).cast(pa.int64()).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], np.flatnonzero(qids.is_valid().to_numpy())[order]
 
     @cached_property
     def _alike(self) -> TextMap:
@@ -135,11 +130,8 @@ class Targets:
 
     def entities(self) -> list[tuple[int, str]]:
         """The ids and titles of the vocabulary's entities, by id; the whole table is read once."""
-        found = list[tuple[int, str]]()
-        for batch in self._batches:
-            known = batch.select(["entity_id", "title"]).filter(batch.column("entity_id").is_valid())
-            found += zip(*map(pa.Array.to_pylist, known.columns), strict=True)
-        return sorted(found)
+        known = self._rows.select(["entity_id", "title"]).filter(pc.field("entity_id").is_valid())
+        return sorted(zip(*(column.to_pylist() for column in known.columns), strict=True))
 
     def _row(self, number: int) -> Target:
         batch, row = divmod(number, _ROWS_PER_BATCH)
@@ -182,8 +174,7 @@ def write_words(path: str, titles: Iterable[tuple[str, int | None]], language: s
     count = 0
     with ExitStack() as stack:
         folder = os.path.dirname(path)
-        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1)]
-        *groups, sorted_words = spilled
+        *groups, sorted_words = (stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1))
         for row, (title, entity_id) in enumerate(titles):
             rank = _LAST if entity_id is None else entity_id
             for word in folded_words(title) | {_INITIALS + each for each in initials_of(title, language)}:

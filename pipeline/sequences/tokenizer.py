@@ -280,15 +280,9 @@ def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
     return encoder
 
 
-def _byte_of_character() -> dict[str, int]:
-    """Byte-level BPE's alphabet: printable Latin-1 is itself, other bytes are characters from U+0100 on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in set(printable)]
-    alphabet = {chr(byte): byte for byte in printable}
-    return alphabet | {chr(0x100 + index): byte for index, byte in enumerate(others)}
-
-
-_BYTES = _byte_of_character()
+# Byte-level BPE's alphabet: printable Latin-1 is itself, other bytes are characters from U+0100 on.
+_ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
+_BYTES = dict(zip(_ALPHABET, sorted(range(256), key=lambda byte: chr(byte) not in _ALPHABET), strict=True))
 
 
 def _token_bytes(token: str) -> bytes:

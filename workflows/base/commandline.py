@@ -43,7 +43,7 @@ def luigis_arguments() -> list[str]:
     from luigi.cmdline import luigi_run
 
     (arguments,) = luigi_run.__defaults__ or ([],)
-    return list(arguments) if not isinstance(arguments, list) else arguments
+    return arguments
 
 
 @dataclass
@@ -152,10 +152,8 @@ def read_command(arguments: Sequence[str]) -> Command:
 def _flags_and_words(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
     """The flags of a command line with their values, and the words that are no flag's value."""
     switches = {"--help", "--help-all", "--dry-run"}
-    switches |= {flag for flag, parameter in _luigi_flags().items() if helping.is_switch(parameter)}
-    for step in steps().values():
-        parameters = dict(step.get_params())
-        switches |= {flag for flag, name in helping.own_parameters(step).items() if helping.is_switch(parameters[name])}
+    parameters = [(helping.flag(name), each) for step in steps().values() for name, each in step.get_params()]
+    switches |= {flag for flag, each in [*_luigi_flags().items(), *parameters] if isinstance(each, luigi.BoolParameter)}
     flags, words = [], []
     rest = iter(arguments)
     for word in rest:

@@ -4,9 +4,6 @@ import contextlib
 import inspect
 import textwrap
 from collections.abc import Mapping
-from typing import Any
-
-import luigi
 
 from workflows.base.stage import Step
 from workflows.run.options import PRESET, all_options, homes, option_of, options
@@ -25,11 +22,6 @@ _WIDTH = 110
 def flag(name: str) -> str:
     """The flag of a parameter."""
     return "--" + name.replace("_", "-")
-
-
-def is_switch(parameter: luigi.Parameter[Any]) -> bool:
-    """Return whether a flag needs no value."""
-    return isinstance(parameter, luigi.BoolParameter)
 
 
 def own_parameters(stage: type[Step]) -> dict[str, str]:
@@ -75,7 +67,10 @@ def of_stage(stage: type[Step]) -> str:
     """The help of a stage."""
     name = stage.__name__
     lines = [f"luigi --module workflows {name} [flags]", "", inspect.getdoc(stage) or ""]
-    if before := stages_before(stage):
+    before: list[str] = []
+    with contextlib.suppress(ValueError, OSError):  # of a default run
+        before = [type(each).__name__ for each in stage().upstream()]
+    if before:
         lines += ["", *_wrapped(f"Runs before it, where they are not done: {', '.join(before)}.", 0)]
     parameters = dict(stage.get_params())
     own = {
@@ -107,13 +102,6 @@ def _said(table: str, name: str) -> str:
 
 def _wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * indent, break_long_words=False)
-
-
-def stages_before(stage: type[Step]) -> list[str]:
-    """The stages that a default run has before a stage."""
-    with contextlib.suppress(ValueError, OSError):
-        return [type(each).__name__ for each in stage().upstream()]
-    return []
 
 
 def _examples(stage: type[Step]) -> list[str]:

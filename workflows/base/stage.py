@@ -121,17 +121,14 @@ class Step(luigi.Task):
                 f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
             ) from None
         try:
-            self.check_stages()
+            for stage in (*self.upstream(), self):
+                if isinstance(stage, Stage):
+                    stage.check()
         except (ValueError, OSError):
             if is_new:
                 with contextlib.suppress(OSError):
                     os.rmdir(self.workdir)
             raise
-
-    def check_stages(self) -> None:
-        """Check the needs of all upstream stages."""
-        for stage in self.upstream():
-            stage.check()
 
 
 class Stage(Step):
@@ -304,10 +301,6 @@ class Stage(Step):
         rows = ", ".join(f"{count:,} {name}" for name, count in sorted(manifest.rows.items()))
         drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
         return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
-
-    def check_stages(self) -> None:
-        super().check_stages()
-        self.check()
 
     def check(self) -> None:
         """Check that the stage can run, unless it is complete."""

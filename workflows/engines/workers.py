@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import IO, Any, TypeVar
@@ -62,26 +62,20 @@ def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, st
     Each device has a process, which runs one stage after another. Return for each stage that failed a line that
     says why.
     """
-    waiting: queue.SimpleQueue[AnyStage] = queue.SimpleQueue()
     failures: dict[AnyStage, str] = {}
     todo = [stage for stage in dict.fromkeys(stages) if not stage.complete()]
-    for stage in todo:
-        waiting.put(stage)
+    waiting = iter(todo)  # threads may share that of a list
     with ThreadPoolExecutor(len(devices)) as pool:
         for future in [pool.submit(_run_on, device, waiting, failures) for device in devices[: len(todo)]]:
             future.result()
     return failures
 
 
-def _run_on(device: str, waiting: "queue.SimpleQueue[AnyStage]", failures: dict[AnyStage, str]) -> None:
+def _run_on(device: str, waiting: Iterator[AnyStage], failures: dict[AnyStage, str]) -> None:
     """Take stages and have them run, one after another."""
     process: subprocess.Popen[str] | None = None
     try:
-        while True:
-            try:
-                stage = waiting.get_nowait()
-            except queue.Empty:
-                return
+        for stage in waiting:
             process = process or _start()
             reason = _ask(process, stage, device)
             if stopping.requested.is_set():

@@ -147,7 +147,7 @@ class FineTuneGrid(RetriesFailures, TorchStage):
             own += f" with {values_text(changes)}"
         return {
             "folder": os.path.basename(stage.folder),
-            "data": {"name": base_model_name(stage.data_folder()), "is_example": not stage.has_own_data()},
+            "data": {"name": base_model_name(stage.data_folder()), "is_example": stage.task not in stage.tuning.data},
             "weights": {
                 "name": base_model_name(given) or own,
                 "is_own": not given,

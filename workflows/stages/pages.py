@@ -99,10 +99,6 @@ class CorpusStage(Stage):
         size = int(self.fetched().manifest().rows["bytes"])
         return min(16 << 20, max(2 << 20, 1 << (size // 64).bit_length()))
 
-    def key(self) -> str:
-        """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
-        return storage.digest(self.identity())
-
     def has_qids(self) -> bool:
         """Return whether there are items of Wikidata to fetch."""
         if self.corpus.page_props == AUTO:
@@ -147,17 +143,10 @@ class FetchDump(CorpusStage):
 class DumpReader(CorpusStage, beam.BeamStage):
     """A stage that reads the dump."""
 
-    def rules(self) -> str:
-        """The user's own rules for the wiki; what the stage writes depends on them, not on where they lie."""
-        return read_rules(self.corpus.wiki_rules) if self.corpus.wiki_rules else ""
-
-    def own_rules(self) -> dict[str, Any]:
-        """The same as a parameter that changes bytes."""
-        return {"wiki_rules": rules} if (rules := self.rules()) else {}
-
-    def site(self) -> dict[str, Any]:
-        """The facts of FetchDump about the wiki, with the user's own rules."""
-        return self.fetched().manifest().facts["site"] | ({"rules": rules} if (rules := self.rules()) else {})
+    def own_rules(self, name: str) -> dict[str, str]:
+        """The user's own rules for the wiki by this name; what the stage writes depends on them, not on their place."""
+        rules = read_rules(self.corpus.wiki_rules) if self.corpus.wiki_rules else ""
+        return {name: rules} if rules else {}
 
     def bytes_of(self, path: str) -> float:
         return packed_size(path)
@@ -169,7 +158,7 @@ class DumpReader(CorpusStage, beam.BeamStage):
             self.fetched().paths(),
             self.block_bytes(),
             self.folder,
-            site=self.site(),
+            site=self.fetched().manifest().facts["site"] | self.own_rules("rules"),
             allow_truncated=self.corpus.allow_truncated,
             **options,
         )
@@ -182,12 +171,10 @@ class ReadTemplates(DumpReader):
     VERSION = 2
     NEED = Need(written=0.1)
     KEEPS = "blocks"
-
-    def requires(self) -> dict[str, Stage]:
-        return {"FetchDump": self.fetched()}
+    UPSTREAM = (FetchDump,)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("corpus", "block_size", "allow_truncated") | self.own_rules()
+        return self.values("corpus", "block_size", "allow_truncated") | self.own_rules("wiki_rules")
 
     def work(self) -> Result:
         from pipeline.jobs import read_templates
@@ -204,11 +191,10 @@ class ExtractPages(DumpReader):
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
-        templates = self.cloned(ReadTemplates) if self.corpus.dump_templates else {}
-        return {"FetchDump": self.fetched(), **templates}
+        return self.cloned(FetchDump, *([ReadTemplates] if self.corpus.dump_templates else []))
 
     def bytes_parameters(self) -> dict[str, Any]:
-        found = self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules()
+        found = self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules("wiki_rules")
         return found | (self.values("corpus", "interlanguage_links") if self.corpus.interlanguage_links else {})
 
     def check_limits(self, made: storage.Manifest) -> None:
@@ -240,9 +226,7 @@ class FetchQids(CorpusStage):
     FOLDER = "qids"
     VERSION = 3
     KEEPS = "unfinished"  # a download goes on where it stopped
-
-    def requires(self) -> dict[str, Stage]:
-        return {"FetchDump": self.fetched(), **self.cloned(ExtractPages)}
+    UPSTREAM = (FetchDump, ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
         if self.corpus.page_props == AUTO:

@@ -259,24 +259,17 @@ class ExportHuggingFace(TorchStage):
     def bytes_parameters(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
 
-    def figures(self) -> dict[str, Any]:
-        """The figures of the corpus for the model card."""
-        from pipeline.sequences.shards import STATISTICS
-
-        facts = [stage.manifest().facts for stage in self.of_wikis(FetchDump).values()]
-        return {
-            **own_sequences(self).read_json(STATISTICS),
-            "corpus": {
-                "dump": ", ".join(part["name"] for each in facts for part in each["parts"]),
-                "language": ", ".join(each["site"]["language"] for each in facts),
-                "profile": self.corpus.profile,
-            },
-        }
-
     def work(self) -> Result:
         from model.hf.export import export
+        from pipeline.sequences.shards import STATISTICS
         from pipeline.sequences.tokenizer import copy_tokenizer
 
+        facts = [stage.manifest().facts for stage in self.of_wikis(FetchDump).values()]
+        corpus = {
+            "dump": ", ".join(part["name"] for each in facts for part in each["parts"]),
+            "language": ", ".join(each["site"]["language"] for each in facts),
+            "profile": self.corpus.profile,
+        }
         with (
             storage.atomic_folder(os.path.join(self.folder, "model")) as folder,
             tempfile.TemporaryDirectory() as tokenizer,
@@ -288,7 +281,7 @@ class ExportHuggingFace(TorchStage):
                 tokenizer=Path(tokenizer),
                 entity_vocab=Path(self.clone(self.vocab_stage()).folder) / "entity_vocab.json",
                 lite=self.lite,
-                figures=self.figures(),
+                figures={**own_sequences(self).read_json(STATISTICS), "corpus": corpus},
             )
         return Result(self.described())
 

@@ -53,11 +53,8 @@ class Report(CorpusStage):
         "starts from",
     )
 
-    def grid(self) -> FineTuneGrid:
-        return self.clone(FineTuneGrid)
-
     def requires(self) -> dict[str, Stage]:
-        grid = self.grid()
+        grid = self.clone(FineTuneGrid)
         own = type(own_model(self))
         always: list[type[Stage]] = [BuildMentionTable, own] if self.whole else []
         used = grid.requires()
@@ -102,7 +99,7 @@ class Report(CorpusStage):
     def stages(self) -> list[Stage]:
         """All that made what the report shows, the cells of the grid before the grid."""
         *others, grid = self.upstream()
-        return [*others, *self.grid().finished(), grid]
+        return [*others, *self.clone(FineTuneGrid).finished(), grid]
 
     def by_name(self) -> dict[str, Stage]:
         """All upstream stages by their names, of several wikis those of the first.
@@ -132,7 +129,7 @@ class Report(CorpusStage):
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
             "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
             "linking": linking_figures(found),
-            "cells": self.grid().read_json(EXPERIMENTS)["cells"],
+            "cells": self.clone(FineTuneGrid).read_json(EXPERIMENTS)["cells"],
         }
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
@@ -165,7 +162,7 @@ class RunExperiments(Step, luigi.WrapperTask):
         if EvaluateLinking.__name__ in self.report().requires():
             logger.info("linked texts: %s#%s", self.where, LINKED_TEXTS)
         logger.info("report: %s", self.where)
-        if failed := self.report().grid().manifest().facts["failed"]:
+        if failed := self.clone(FineTuneGrid).manifest().facts["failed"]:
             raise ValueError(
                 f"{failed} of the fine-tunings failed, see {self.where}; the same command tries them again"
             )

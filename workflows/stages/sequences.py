@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from model.hf import hub
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
+from pipeline.lookup.entities import ALIASES, EntityVocab
+from pipeline.sequences.tokenizer_files import tokenizer_files, tokenizer_names
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam
@@ -81,7 +83,7 @@ class TokenizedStage(CorpusStage):
         if os.path.isdir(given):
             return os.path.abspath(given)
         model = hub.find_model(given, self._weights_parameter())
-        return hub.fetch(model, _tokenizer_names(model).values())
+        return hub.fetch(model, tokenizer_names(model.files, f"{model.identity} {model.place}").values())
 
     def tokenizer_identity(self) -> dict[str, str]:
         """The identity of each file of a given tokenizer: its SHA-256, or the revision at Hugging Face.
@@ -93,18 +95,9 @@ class TokenizedStage(CorpusStage):
             return {}
         if not self.sequences.tokenizer and not os.path.isdir(given):
             model = hub.find_model(given, self._weights_parameter())
-            return dict.fromkeys(_tokenizer_names(model), model.identity)
-        from pipeline.sequences.tokenizer_files import tokenizer_files
-
+            return dict.fromkeys(tokenizer_names(model.files, f"{model.identity} {model.place}"), model.identity)
         files = tokenizer_files(Path(given))
         return {name: storage.file_sha256(str(path)) for name, path in files.items()}
-
-
-def _tokenizer_names(model: hub.HubModel) -> dict[str, str]:
-    """The files of a model's tokenizer. Raises: ValueError where it has none of RoBERTa's or BERT's."""
-    from pipeline.sequences.tokenizer_files import tokenizer_names
-
-    return tokenizer_names(model.files, f"{model.identity} {model.place}")
 
 
 class BuildSequences(TokenizedStage, beam.BeamStage):
@@ -114,17 +107,6 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
     VERSION = 7
     NEED = Need(written=1.05)
     KEEPS = "blocks"
-
-    def check_needs(self) -> None:
-        super().check_needs()
-        from pipeline.sequences.sentences import find_splitter
-
-        find_splitter(self.sequences.sentence_splitter)
-        if self.sequences.annotated:
-            self._annotated()
-            if self.is_of_several():
-                raise ValueError("sequences.annotated: its texts are of one language; give corpus.dump one wiki")
-        self.limits()
 
     def _annotated(self) -> storage.Manifest:
         """The manifest of `annotated`. Raises: ValueError for a folder of another stage than LinkDocuments."""
@@ -156,6 +138,8 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
         annotated = {}
         if self.sequences.annotated:
             self._annotated()
+            if self.is_of_several():
+                raise ValueError("sequences.annotated: its texts are of one language; give corpus.dump one wiki")
             annotated = {"annotated": storage.manifest_sha256(self.sequences.annotated)}
             annotated |= self.values("sequences", "annotated_place")
         return {
@@ -174,7 +158,6 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
 
     def work(self) -> Result:
         from pipeline.jobs import build_sequences
-        from pipeline.lookup.entities import ALIASES, EntityVocab
         from pipeline.sequences.packing import Limits
 
         vocab = self.clone(BuildEntityVocab)

@@ -8,19 +8,18 @@ import pyarrow as pa
 from pipeline import storage
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, is_wiki_name
+from pipeline.lookup.entities import EntityVocab, vocab_file
 from workflows.base.stage import Result, Stage, logger
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
-from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchDump, FetchQids
+from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
-    from pipeline.lookup.entities import EntityVocab
-
 
 _WHOLE_DUMP = re.compile(r"\w+-\d{8}-pages-articles(-multistream)?\.xml")
-_SMALL_BYTES = 32 << 20  # of a dump as bzip2 packs it: some 12,000 pages
+_SMALL_BYTES = 32 << 20  # of a dump as bzip2 packs it, some 12,000 pages: the smallest whole ones are larger
 
 
 class SparkStage(CorpusStage):
@@ -50,25 +49,20 @@ class SparkStage(CorpusStage):
         """
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
-        stages = {**self.of_dumps(), **self.requires()}
-        dumps = [stage for stage in stages.values() if isinstance(stage, FetchDump)]
-        extracted = [stage for stage in stages.values() if isinstance(stage, ExtractPages)]
-        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
+        stages, key = self.requires(), storage.digest(self.identity())
+        extracted = [(name, stage) for name, stage in stages.items() if isinstance(stage, ExtractPages)]
+        dumps = {name.replace("ExtractPages", "FetchDump"): stage.fetched() for name, stage in extracted}
+        storage.sweep(self.folder, storage.finished_blocks(self.folder, key))
         master = self.settings.machine.spark_master
         is_here = master.startswith("local") or not master
         scratch = spark.scratch_root(self) if is_here else ""
-        disk.check_stage(self, self.NEED, sum(stage.manifest().total_bytes for stage in extracted), scratch)
-        session = spark.session_of(self, sum(stage.manifest().rows["bytes"] for stage in dumps))
-        paragraphs = [path for stage in extracted for path in stage.manifest().paths(stage.folder, "paragraphs/")]
-        folders = {name: stage.folder for name, stage in stages.items()}
-        parts = part_count(paragraphs, self.block_bytes())
-        job = SparkJob(session, folders, self.folder, self.key(), parts)
+        disk.check_stage(self, self.NEED, sum(stage.manifest().total_bytes for _, stage in extracted), scratch)
+        session = spark.session_of(self, sum(stage.manifest().rows["bytes"] for stage in dumps.values()))
+        paragraphs = [path for _, stage in extracted for path in stage.manifest().paths(stage.folder, "paragraphs/")]
+        folders = {name: stage.folder for name, stage in {**dumps, **stages}.items()}
+        job = SparkJob(session, folders, self.folder, key, part_count(paragraphs, self.block_bytes()))
         job.check_workers()
         return job
-
-    def of_dumps(self) -> dict[str, Stage]:
-        """The stages that fetched what it reads, by their names."""
-        return {"FetchDump": self.fetched()}
 
 
 class ResolveRedirects(SparkStage):
@@ -108,8 +102,7 @@ class VocabStage(SparkStage):
     NEED = Need(written=0.1, scratch=1)
 
     def requires(self) -> dict[str, Stage]:
-        qids = self.cloned(FetchQids) if self.has_qids() else {}
-        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks) | qids
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, *([FetchQids] if self.has_qids() else []))
 
     def takes_missing_pages(self) -> bool:
         """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
@@ -120,10 +113,8 @@ class VocabStage(SparkStage):
     def bytes_parameters(self) -> dict[str, Any]:
         return {"vocab_size": self.corpus.vocab_size, "missing_pages": self.takes_missing_pages()}
 
-    def earlier_vocab(self) -> "EntityVocab":
+    def earlier_vocab(self) -> EntityVocab:
         """The vocabulary of the earlier model whose entities are updated."""
-        from pipeline.lookup.entities import EntityVocab
-
         return EntityVocab.load(storage.join(self.earlier_model, EARLIER_VOCAB))
 
 
@@ -132,9 +123,6 @@ class MergeEntities(VocabStage):
 
     FOLDER = "entities"
     wiki = 0
-
-    def of_dumps(self) -> dict[str, Stage]:
-        return self.of_wikis(FetchDump)
 
     def requires(self) -> dict[str, Stage]:
         wikis = self.of_wikis(FetchQids).items()
@@ -148,7 +136,6 @@ class MergeEntities(VocabStage):
             raise ValueError(
                 "corpus.dump: several wikis get a vocabulary of their own; leave out the one that is given"
             )
-
         if self.corpus.interlanguage_links and self.corpus.page_props not in (AUTO, "none"):
             raise ValueError("corpus.interlanguage_links: stands in for corpus.page_props; leave out one of both")
 
@@ -217,17 +204,9 @@ class BuildEntityVocab(VocabStage):
             return super().requires() | self.cloned(MergeEntities)
         return super().requires() | (self.cloned(DiffDumps) if self.earlier_model else {})
 
-    def _is_a_part(self) -> bool:
-        """Return whether the dump may be a part of a Wikipedia alone: the smallest whole ones are larger."""
-        if is_remote(self.corpus.dump):
-            return False
-        return sum(map(packed_size, self.fetched().paths())) < _SMALL_BYTES
-
     def bytes_parameters(self) -> dict[str, Any]:
         found = super().bytes_parameters()
         if self.corpus.entity_vocab:
-            from pipeline.lookup.entities import vocab_file
-
             if self.earlier_model:
                 raise ValueError("corpus.entity_vocab and --update-from both give a vocabulary; leave one out")
             path = vocab_file(self.corpus.entity_vocab)
@@ -240,14 +219,14 @@ class BuildEntityVocab(VocabStage):
     def check_needs(self) -> None:
         """A vocabulary that is given can be read."""
         super().check_needs()
-        if self.corpus.missing_pages == AUTO and not self.takes_missing_pages() and self._is_a_part():
+        paths = [] if is_remote(self.corpus.dump) else self.fetched().paths()
+        is_left_out = self.corpus.missing_pages == AUTO and not self.takes_missing_pages()
+        if is_left_out and paths and sum(map(packed_size, paths)) < _SMALL_BYTES:
             logger.warning(
                 "corpus.dump %s is small: if it is a part of a wiki, most links end at pages that it lacks; "
                 "--set corpus.missing_pages=in lets these be entities",
                 self.corpus.dump,
             )
-        from pipeline.lookup.entities import EntityVocab
-
         if self.corpus.entity_vocab:
             EntityVocab.load(self.corpus.entity_vocab)
 
@@ -281,8 +260,8 @@ class BuildMentionTable(SparkStage):
     FIELDS = ("corpus.profile",)
 
     def requires(self) -> dict[str, Stage]:
-        qids = self.cloned(FetchQids) if self.has_qids() else {}
-        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab) | qids
+        qids = [FetchQids] if self.has_qids() else []
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, *qids)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import mention_table

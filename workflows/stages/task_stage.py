@@ -14,7 +14,7 @@ from pipeline import storage
 from tasks import finetuning
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
-from workflows.base.stage import Stage
+from workflows.base.stage import Stage, given_manifest
 from workflows.run.kinds import AUTO, similar
 from workflows.run.tables import SEED, TASKS, FineTuning
 from workflows.stages.pretraining import (
@@ -85,7 +85,9 @@ class TaskStage(TorchStage):
             from model.hf.load import read_any_config
 
             config, _ = read_any_config(self.weights_folder(), with_heads=False)
-            return preset_of_width(config.hidden_size)
+            if config.hidden_size < BASE_WIDTH:
+                return "small-encoder"
+            return "base" if config.hidden_size < LARGE_WIDTH else "large"
         return "small-encoder" if self.settings.preset == "small" else self.settings.preset
 
     def _is_at_hub(self, weights: str) -> bool:
@@ -98,10 +100,6 @@ class TaskStage(TorchStage):
         if folder == "none":
             raise Missing("no data", f"[fine_tuning] data.{self.task} is none: the task has no data")
         return folder or str(EXAMPLES / self.task)
-
-    def has_own_data(self) -> bool:
-        """Return whether the data are others than the project's examples."""
-        return self.task in self.tuning.data
 
     def given_weights(self) -> str:
         """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
@@ -137,15 +135,12 @@ class TaskStage(TorchStage):
     def _takes_mentions(self) -> bool:
         return self.task == "extractive_qa" and VARIANTS[self.variant].entities
 
-    def _takes_our_mentions(self) -> bool:
-        return self._takes_mentions() and not self.given_mentions() and not self.given_weights()
-
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
         own = OWN_WEIGHTS[VARIANTS[self.variant].weights](self)
         stages = {"Pretrain": own, **self.tokenizer_requires()}
-        if self._takes_our_mentions():
+        if self._takes_mentions() and not self.tuning.mentions:
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)
         return stages
 
@@ -157,14 +152,13 @@ class TaskStage(TorchStage):
         if mentions := self.given_mentions():
             from tasks.io.annotations import open_annotator
 
-            weights = self.given_weights()
-            open_annotator(Path(mentions), Path(weights))
+            open_annotator(Path(mentions), Path(given))
 
     def mentions_folder(self) -> Path | None:
         """The mention table that finds the entities of extractive_qa."""
-        if self._takes_our_mentions():
-            return Path(self.clone(BuildMentionTable).folder)
-        return Path(mentions) if (mentions := self.given_mentions()) else None
+        own = self.requires().get("BuildMentionTable")
+        folder = own.folder if own else self.given_mentions()
+        return Path(folder) if folder else None
 
     def given_tokenizer(self) -> str:
         if self.sequences.tokenizer or not (weights := self.given_weights()):
@@ -173,21 +167,20 @@ class TaskStage(TorchStage):
 
         return os.path.join(weights, finetuning.TOKENIZER) if read_fine_tuned(Path(weights)) else weights
 
-    def label_of_no_relation(self) -> str:
-        is_relation = self.task == "relation_classification"
-        return self.tuning.negative_label if is_relation else ""
-
-    def column_of_tags(self) -> str:
-        return self.tuning.tag_column if self.task == "ner" else ""
+    def of_data(self) -> dict[str, Any]:
+        """How the task's data are read: the label of no relation, the column of tags."""
+        table = {"relation_classification": "negative_label", "ner": "tag_column"}
+        return {name: getattr(self.tuning, name) if table.get(self.task) == name else "" for name in table.values()}
 
     def bytes_parameters(self) -> dict[str, Any]:
         weights, mentions = self.given_weights(), self.given_mentions()
+        if mentions:
+            given_manifest("fine_tuning.mentions", mentions, "")  # an annotator wants more
         optional = {
             "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
-            "negative_label": self.label_of_no_relation(),
-            "tag_column": self.column_of_tags(),
+            **self.of_data(),
             **self.computing(),
-            "mentions": _sha256_of_table(mentions) if mentions else None,
+            "mentions": mentions and storage.manifest_sha256(mentions),
         }
         return {
             **{"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.corpus.profile},
@@ -213,13 +206,6 @@ class TaskStage(TorchStage):
         return self.requires()["Pretrain"].folder
 
 
-def preset_of_width(hidden_size: int) -> str:
-    """The preset for weights that are given: the paper's from the width of its models on."""
-    if hidden_size < BASE_WIDTH:
-        return "small-encoder"
-    return "base" if hidden_size < LARGE_WIDTH else "large"
-
-
 def data_identity(folder: str) -> dict[str, str]:
     """SHA-256 of each file of a data folder, and of the tables in its splits' folders, which `save_to_disk` makes."""
     found = folder_identity(folder, "fine_tuning.data")
@@ -229,10 +215,3 @@ def data_identity(folder: str) -> dict[str, str]:
             tables = folder_identity(inside, "fine_tuning.data").items()
             found |= {f"{split}/{name}": digest for name, digest in tables if name.endswith(".arrow")}
     return found
-
-
-def _sha256_of_table(folder: str) -> str:
-    path = storage.join(folder, storage.MANIFEST)
-    if storage.file_size(path) is None:
-        raise ValueError(f"fine_tuning.mentions {folder}: no folder of the stage BuildMentionTable")
-    return storage.file_sha256(path)

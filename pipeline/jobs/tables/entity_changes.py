@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.jobs.tables.entity_vocab import Entities, count_links, finish, top_linked
-from pipeline.lookup.entities import SPECIAL_ENTITIES, EntityVocab
+from pipeline.lookup.entities import SPECIAL_ENTITIES, SPECIAL_ROWS, EntityVocab
 from pipeline.mediawiki.site import SiteInfo
 
 FILE = "entity_changes.parquet"
@@ -167,7 +167,7 @@ def updated(old: EntityVocab, changes: Iterable[Change]) -> Entities:
     """
     rows = list(changes)
     ids = {str(each.title): each.entity_id for each in rows if each.change in WITH_PAGE}
-    entries: list[tuple[str, int, int, str | None]] = [(title, 0, -1, None) for title in SPECIAL_ENTITIES]
+    entries = [*SPECIAL_ROWS]
     for each in rows:
         if each.change in WITH_PAGE:
             page_id = -1 if each.page_id is None else each.page_id
@@ -176,6 +176,5 @@ def updated(old: EntityVocab, changes: Iterable[Change]) -> Entities:
             title = str(each.old_title)
             page_id = -1 if each.change == "merged" else old.page_ids[each.entity_id]
             entries.append((f"{title}#{each.entity_id}" if title in ids else title, 0, page_id, each.qid))
-    titles, link_counts, page_ids, qids = zip(*entries, strict=True)
     drops = Counter(f"entities:{each.change}" for each in rows if each.change not in WITH_PAGE)
-    return Entities(EntityVocab(titles, link_counts, page_ids, qids if any(qids) else ()), ids, drops)
+    return Entities(EntityVocab.of_rows(entries), ids, drops)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ from pyspark.sql import functions as F
 
 from pipeline import storage
 from pipeline.jobs.spark_parts import SparkJob, keep
-from pipeline.lookup.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, EntityVocab, alias_rows
+from pipeline.lookup.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, SPECIAL_ROWS, EntityVocab, alias_rows
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.tries import write_numbers
 
@@ -66,12 +65,15 @@ def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: boo
 
 
 def finish(job: SparkJob, entities: Entities) -> storage.Result:
-    """Write the vocabulary, and say what it is."""
-    facts: dict[str, Any] = {"links_by_status": job.manifest("ResolveLinks").facts["statuses"]}
-    files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
-    facts["links_in_vocab"] = sum(entities.vocab.link_counts)
-    rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
-    return storage.Result(tuple(files), rows, +Counter(entities.drops), facts)
+    """Write the vocabulary and its aliases, and say what it is."""
+    vocab = entities.vocab
+    absent = ((title, number) for title, number in entities.ids.items() if vocab.page_ids[number] < 0)
+    aliases = chain(alias_rows(job.paths("ResolveRedirects", "titles/"), entities.ids), absent)
+    count = write_numbers(storage.join(job.folder, ALIASES), aliases)
+    files = (*vocab.write(job.folder), storage.describe(job.folder, ALIASES, count))
+    statuses = job.manifest("ResolveLinks").facts["statuses"]
+    facts = {"links_by_status": statuses, "links_in_vocab": sum(vocab.link_counts)}
+    return storage.Result(files, {"entities": len(vocab), "aliases": count}, +Counter(entities.drops), facts)
 
 
 def count_links(
@@ -108,7 +110,10 @@ def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> E
     first = len(SPECIAL_ENTITIES)
     columns = [range(first, len(vocab)), vocab.titles[first:]]
     entries = spark.createDataFrame(pa.table(columns, schema=_ENTITIES_SCHEMA))
-    found = _resolve(entries, titles, "entity").join(counted, "title").collect()
+    # Where an entity's title ends: at itself, where it is no redirect.
+    ends = titles.where("status != 'loop'").select(F.col("title").alias("entity"), "canonical")
+    resolved = entries.join(ends, "entity", "left").withColumn("title", F.coalesce("canonical", "entity"))
+    found = resolved.join(counted, "title").collect()
     ids: dict[str, int] = {}
     link_counts, page_ids = [0] * len(vocab), [-1] * len(vocab)
     for row in sorted(found, key=lambda row: (row["entity"] != row["title"], row["entity_id"])):
@@ -119,19 +124,13 @@ def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> E
     return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
 
 
-def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
-    """The rows with the `title` at which that in `column` ends: itself, where it is no redirect."""
-    ends = titles.where("status != 'loop'").select(F.col("title").alias(column), "canonical")
-    return frame.join(ends, column, "left").withColumn("title", F.coalesce("canonical", column)).drop("canonical")
-
-
 def choose_entities(counted: DataFrame, size: int) -> Entities:
     """The vocabulary of the most linked pages; one that no link ends at is no candidate, and is not counted as dropped.
 
     `size` counts the three special entities, too.
     """
-    top = top_linked(counted, size).collect()
-    vocab = EntityVocab.rank(((row["title"], row["link_count"], row["page_id"]) for row in top), size)
+    top = [(row["title"], row["link_count"], row["page_id"], None) for row in top_linked(counted, size).collect()]
+    vocab = EntityVocab.of_rows([*SPECIAL_ROWS, *top])
     ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
     return Entities(vocab, ids, {"entities:below_vocab_size": counted.where("link_count > 0").count() - len(top)})
 
@@ -149,12 +148,3 @@ def with_qids(vocab: EntityVocab, paths: Sequence[str]) -> EntityVocab:
         known = batch.filter(pc.is_in(batch.column("page_id"), wanted))
         qids.update(zip(*(column.to_pylist() for column in known.columns), strict=True))
     return replace(vocab, qids=tuple(map(qids.get, vocab.page_ids)) if qids else ())
-
-
-def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
-    """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
-    page_ids = entities.vocab.page_ids
-    absent = ((title, number) for title, number in entities.ids.items() if page_ids[number] < 0)
-    aliases = chain(alias_rows(titles, entities.ids), absent)
-    count = write_numbers(storage.join(folder, ALIASES), aliases)
-    return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]

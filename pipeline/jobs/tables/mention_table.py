@@ -7,7 +7,6 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -251,27 +250,14 @@ def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
 
 def group_names(links: pa.Table) -> pa.Table:
     """The `names` of each page, and how many are `ambiguous`, of links of whole pages."""
-    links = links.sort_by([(name, "ascending") for name in _PAGE_LINKS.names]).combine_chunks()
-    page_ids, mentions, titles = (links.column(name) for name in _PAGE_LINKS.names)
-    is_new_page = _differs(page_ids)
-    is_new_name = is_new_page | _differs(mentions)
-    first = np.flatnonzero(is_new_name)
-    last = np.append(first, len(links))[1:] - 1
-    is_clear = pc.equal(titles.take(first), titles.take(last)).to_numpy()
-    pages = np.flatnonzero(is_new_page[first])  # among the names
-    clear = first[is_clear]
-    structs = pa.StructArray.from_arrays(
-        [column.take(clear).combine_chunks() for column in (mentions, titles)], ["mention", "title"]
-    )
-    offsets = np.append(0, np.cumsum(is_clear))[np.append(pages, len(first))]
-    counts = np.diff(np.append(pages, len(first)))
-    names = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
-    ambiguous = pa.array(counts - np.diff(offsets), pa.int32())
-    return pa.table({"page_id": page_ids.take(first[pages]), "names": names, "ambiguous": ambiguous})
-
-
-def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return whether each value is another than the one before it."""
-    if not len(column):
-        return np.empty(0, np.bool_)
-    return np.append(True, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy())
+    found = links.group_by(["page_id", "mention"], use_threads=False).aggregate([("title", "min"), ("title", "max")])
+    found = found.append_column("is_clear", pc.equal(found.column("title_min"), found.column("title_max")))
+    found = found.sort_by([("page_id", "ascending"), ("mention", "ascending")])
+    pages = found.group_by("page_id", use_threads=False).aggregate([("is_clear", "sum"), ("is_clear", "count")])
+    pages = pages.sort_by("page_id")
+    clear = found.filter(pc.field("is_clear")).select(["mention", "title_min"]).rename_columns(["mention", "title"])
+    counts = pages.column("is_clear_sum").to_numpy().astype(np.int64)
+    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+    names = pa.ListArray.from_arrays(offsets, clear.combine_chunks().to_struct_array().combine_chunks())
+    ambiguous = pc.subtract(pages.column("is_clear_count"), counts).cast(pa.int32())
+    return pa.table({"page_id": pages.column("page_id"), "names": names, "ambiguous": ambiguous})

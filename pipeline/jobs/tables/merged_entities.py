@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.jobs.tables.entity_vocab import Entities, count_links, finish
-from pipeline.lookup.entities import SPECIAL_ENTITIES, EntityVocab
+from pipeline.lookup.entities import SPECIAL_ENTITIES, SPECIAL_ROWS, EntityVocab
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import normalize_title
 
@@ -50,12 +50,13 @@ def build(
         keys, drops["language_links:contradict"] = connect(_known_links(links, counted))
         counted = _with_keys(counted, keys)
     of_wikis = keep(one_page_each(counted))
-    entities = keep(merge(of_wikis))
+    entities = keep(merge(of_wikis, languages))
     shared = entities.where(F.size("pages") >= least)
-    top = shared.orderBy(F.desc("link_count"), "key").limit(size - len(SPECIAL_ENTITIES)).collect()
+    ranked = shared.orderBy(F.desc("link_count"), "key").limit(size - len(SPECIAL_ENTITIES))
+    top = ranked.select("qid", "link_count", "pages").collect()
     if not top:
         raise ValueError(f"corpus.min_languages {least}: no entity is left of {entities.count():,}")
-    rows = [_row(number, row.asDict(), languages) for number, row in enumerate(top, len(SPECIAL_ENTITIES))]
+    rows = [(number, *row) for number, row in enumerate(top, len(SPECIAL_ENTITIES))]
     with storage.parquet_rows(storage.join(job.folder, FILE), schemas.MERGED_ENTITIES.schema) as table:
         table.extend(rows)
     ids = {title: number for number, title in enumerate(SPECIAL_ENTITIES)}
@@ -153,23 +154,16 @@ def one_page_each(pages: DataFrame) -> DataFrame:
     return pages.groupBy("key", "wiki").agg(F.min(order).alias("page"), F.count(F.lit(1)).alias("count"))
 
 
-def merge(pages: DataFrame) -> DataFrame:
+def merge(pages: DataFrame, languages: Sequence[str]) -> DataFrame:
     """The linked entities: `key`, `qid`, `link_count` of all wikis, and `pages` in the order of the wikis."""
-    each = F.struct("wiki", "page.title", "page.page_id", "page.link_count")
+    language = F.array(*map(F.lit, languages))[F.col("wiki")].alias("language")
+    each = F.struct("wiki", language, "page.title", "page.page_id", "page.link_count")
     merged = pages.groupBy("key").agg(
         F.max("page.qid").alias("qid"),
         F.sum("page.link_count").alias("link_count"),
-        F.array_sort(F.collect_list(each)).alias("pages"),
+        F.transform(F.array_sort(F.collect_list(each)), lambda page: page.dropFields("wiki")).alias("pages"),
     )
     return merged.where("link_count > 0")
-
-
-def _row(number: int, row: Mapping[str, Any], languages: list[str]) -> tuple[Any, ...]:
-    pages = [
-        {"language": languages[page["wiki"]], **{name: page[name] for name in ("title", "page_id", "link_count")}}
-        for page in row["pages"]
-    ]
-    return number, row["qid"], row["link_count"], pages
 
 
 def titles(folder: str) -> list[str]:
@@ -184,7 +178,7 @@ def build_vocab(job: SparkJob) -> storage.Result:
     An entity without a page there is called by another language and its title in that, which no title begins with.
     """
     language = job.manifest("FetchDump").facts["site"]["language"]
-    entries: list[tuple[str, int, int, str | None]] = [(title, 0, -1, None) for title in SPECIAL_ENTITIES]
+    entries = [*SPECIAL_ROWS]
     ids = dict[str, int]()
     [path] = job.paths("MergeEntities", FILE)
     for entity_id, qid, pages in storage.read_tuples([path], ["entity_id", "qid", "pages"]):
@@ -194,8 +188,5 @@ def build_vocab(job: SparkJob) -> storage.Result:
             entries.append((own[0]["title"], own[0]["link_count"], own[0]["page_id"], qid))
         else:
             entries.append((f"{pages[0]['language']}:{pages[0]['title']}", 0, -1, qid))
-    titles, link_counts, page_ids, qids = zip(*entries, strict=True)
-    vocab = EntityVocab(titles, link_counts, page_ids, qids if any(qids) else ())
-    return finish(
-        job, Entities(vocab, ids, {"entities:other_languages": len(vocab) - len(SPECIAL_ENTITIES) - len(ids)})
-    )
+    drops = {"entities:other_languages": len(entries) - len(SPECIAL_ROWS) - len(ids)}
+    return finish(job, Entities(EntityVocab.of_rows(entries), ids, drops))

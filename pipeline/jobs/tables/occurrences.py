@@ -17,6 +17,7 @@ name.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ _SEPARATOR = "\ud800"  # behind each text; a text of a file cannot have it
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 _NAME, _BEGINNING = 1, 2  # the bits of a slot
 _SLOTS_PER_NAME = 16
-_AT_ONCE = 1 << 18  # code points; a longer text is looked at alone
+_AT_ONCE = 1 << 18  # code points, and the rest of a text
 
 
 class Links(NamedTuple):
@@ -135,25 +136,12 @@ def find_keys(texts: Sequence[str], links: Links, known: NameKeys) -> Iterator[t
     Gives the text's number and the key of each, for some texts after others. Keys may still be those of no name.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    first = 0
-    for last in _cuts(lengths):
+    cuts = np.flatnonzero(np.diff(np.cumsum(lengths) // _AT_ONCE)) + 1
+    for first, last in pairwise(np.unique([0, *cuts, len(texts)]).tolist()):
         among = slice(*np.searchsorted(links.texts, (first, last)))
         inside = Links(links.texts[among] - first, links.starts[among], links.ends[among])
         places, keys = _Texts(texts[first:last]).find(inside, known)
         yield places + first, keys
-        first = last
-
-
-def _cuts(lengths: Positions) -> Iterator[int]:
-    """Yield where to cut texts of these lengths into pieces that are looked at together."""
-    size = 0
-    for number, length in enumerate(lengths.tolist()):
-        if size and size + length > _AT_ONCE:
-            yield number
-            size = 0
-        size += length
-    if len(lengths):
-        yield len(lengths)
 
 
 class _Texts:

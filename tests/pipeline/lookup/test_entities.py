@@ -1,35 +1,31 @@
 """The entity vocabulary and its files."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipeline.lookup.entities import Aliases, EntityVocab, alias_rows
+from pipeline.lookup.entities import SPECIAL_ROWS, Aliases, EntityVocab, alias_rows
 from pipeline.storage.tries import write_numbers
 
-COUNTS = [("Zebra", 5, 30), ("Ape", 5, 10), ("😀", 5, 40), ("Ångström", 5, 20), ("Rare", 1, 50), ("Top", 9, 60)]
+PAGES = [("Top", 9, 60), ("Ape", 5, 10), ("Zebra", 5, 30), ("Ångström", 5, 20), ("😀", 5, 40), ("Rare", 1, 50)]
 
 
-def test_ranked_by_count_then_title_in_code_points() -> None:
-    vocab = EntityVocab.rank(COUNTS, 8)
-    assert vocab.titles == ("[PAD]", "[UNK]", "[MASK]", "Top", "Ape", "Zebra", "Ångström", "😀")
-    assert vocab.link_counts == (0, 0, 0, 9, 5, 5, 5, 5)
-    assert vocab.page_ids == (-1, -1, -1, 60, 10, 30, 20, 40)
+def vocab_of(pages: Sequence[tuple[str, int, int]]) -> EntityVocab:
+    return EntityVocab.of_rows([*SPECIAL_ROWS, *((*page, None) for page in pages)])
+
+
+def test_entities_are_numbered_behind_the_special_ones() -> None:
+    vocab = vocab_of(PAGES[:2])
+    assert vocab == EntityVocab(("[PAD]", "[UNK]", "[MASK]", "Top", "Ape"), (0, 0, 0, 9, 5), (-1, -1, -1, 60, 10))
     assert vocab.ids()["[MASK]"] == 2
 
 
-@given(st.permutations(COUNTS), st.integers(4, 12))
-def test_order_of_the_counts_does_not_matter(counts: list[tuple[str, int, int]], size: int) -> None:
-    assert EntityVocab.rank(counts, size) == EntityVocab.rank(COUNTS, size)
-
-
 def test_written_formats(tmp_path: Path) -> None:
-    vocab = EntityVocab.rank(COUNTS, 6)
+    vocab = vocab_of(PAGES[:3])
     files = vocab.write(str(tmp_path))
     assert {entry.path for entry in files} == {f"entity_vocab.{end}" for end in ("parquet", "tsv", "jsonl", "json")}
     assert EntityVocab.load(str(tmp_path)) == vocab
@@ -56,7 +52,7 @@ def test_special_entities_come_first() -> None:
     ],
 )
 def test_every_format_is_read_back(tmp_path: Path, name: str, counts: bool, page_ids: bool) -> None:
-    vocab = EntityVocab.rank(COUNTS, 9)
+    vocab = vocab_of(PAGES)
     vocab.write(str(tmp_path))
     back = EntityVocab.load(str(tmp_path / name))
     assert back.titles == vocab.titles

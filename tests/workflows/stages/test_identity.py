@@ -16,7 +16,7 @@ from model.presets import PRESET_TABLES, over
 from model.pretraining.recipes import OF_ENTITIES
 from pipeline import storage
 from pipeline.dump.pages import read_site_info
-from pipeline.lookup.entities import EntityVocab
+from pipeline.lookup.entities import SPECIAL_ROWS, EntityVocab
 from tests.support import ROOT
 from tests.support.grid import experiments
 from tests.support.page_props import sql
@@ -127,7 +127,7 @@ def given(folder: Path) -> tuple[list[Tables], list[str]]:
     """Runs without and with what a user may give, and paths that a field may name."""
     model = Path(experiments(folder)["fine_tuning"]["weights"]["luke"])
     storage.write_manifest(str(model), storage.Manifest((), stage="LinkDocuments", version=1, parameters={}, inputs={}))
-    EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
+    EntityVocab.of_rows([*SPECIAL_ROWS, ("A", 1, 1, None)]).write(str(model))
     (model / "pretraining.json").write_text('{"preset": "tiny", "changes": {}, "base_model": "scratch"}')
     (folder / "texts").mkdir()
     texts = shutil.copy(ROOT / "examples/linking/documents.jsonl", folder / "texts")
@@ -223,7 +223,7 @@ def test_an_earlier_model_is_an_exported_one_with_its_vocabulary(tmp_path: Path)
         ):
             _ = DiffDumps(settings=run).hash8
     (model := tmp_path / "linker" / "model").mkdir(parents=True)
-    EntityVocab.rank([("A", 1, 1)], 4).write(str(model))
+    EntityVocab.of_rows([*SPECIAL_ROWS, ("A", 1, 1, None)]).write(str(model))
     for name in ("model.safetensors", "pretraining.json"):
         (model / name).touch()
     for source in (model, model.parent):

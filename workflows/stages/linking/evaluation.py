@@ -35,12 +35,6 @@ class EvaluateLinking(TorchStage):
         model = self.model_stage()
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
-    def first_new(self) -> int | None:
-        """The id of the first entity that is not the earlier model's, where there is one."""
-        if not self.settings.corpus.update_from:
-            return None
-        return int(self.clone(DiffDumps).manifest().facts["first_new"])
-
     def model_stage(self) -> Pretrain | ExportHuggingFace:
         """The stage that makes the model."""
         pretrain = own_model(self)
@@ -71,7 +65,7 @@ class EvaluateLinking(TorchStage):
             gold=Path(self.settings.linking.gold) if self.settings.linking.gold else None,
             most=self.settings.linking.evaluated,
             leaves_out_pages=self.settings.linking.leave_out_pages,
-            first_new=self.first_new(),
+            first_new=self.clone(DiffDumps).manifest().facts["first_new"] if self.settings.corpus.update_from else None,
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, settings, progress=show)
@@ -93,12 +87,8 @@ class BuildLinker(TorchStage):
     UPSTREAM = (BuildMentionTable, BuildContexts, EvaluateLinking)
 
     def requires(self) -> dict[str, Stage]:
-        model = self.evaluation().model_stage()
+        model = self.clone(EvaluateLinking).model_stage()
         return {**super().requires(), type(model).__name__: model} | self.tokenizer_requires()
-
-    def evaluation(self) -> EvaluateLinking:
-        """The stage that calibrates and scores the linker."""
-        return self.clone(EvaluateLinking)
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer_identity()}
@@ -108,7 +98,8 @@ class BuildLinker(TorchStage):
         from tasks.linking.corpora import folder
         from tasks.linking.open import CALIBRATION
 
-        evaluation, model = self.evaluation(), self.evaluation().model_stage()
+        evaluation = self.clone(EvaluateLinking)
+        model = evaluation.model_stage()
         stages = {
             "mentions": self.clone(BuildMentionTable), "contexts": self.clone(BuildContexts), "model": model
         }  # fmt: skip

@@ -34,6 +34,17 @@ def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
     assert found == {("Ape", 3), ("Japan", 4), ("Further", 5)}
 
 
+def test_entities_are_ranked_by_links_then_title_in_code_points(spark: Any) -> None:
+    counts = [("Zebra", 5), ("Ape", 5), ("😀", 5), ("Ångström", 5), ("ﬀ", 5), ("Rare", 1), ("Top", 9), ("None", 0)]
+    ranked = ("Top", "Ape", "Zebra", "Ångström", "ﬀ", "😀", "Rare")
+    for rows in (counts, counts[::-1]):
+        frame = spark.createDataFrame([(*row, 7) for row in rows], "title string, link_count long, page_id long")
+        for size in (4, 9, 20):
+            entities = choose_entities(frame, size)
+            assert entities.vocab.titles[3:] == ranked[: size - 3]
+            assert entities.drops == {"entities:below_vocab_size": max(0, 10 - size)}
+
+
 @pytest.mark.parametrize("target", ["Category:X", "Fr:X", "Wikipedia talk:X", "Simple:X", "Meatball:X"])
 def test_redirects_to_other_namespaces_and_wikis_are_no_entities(tables: dict[str, Any], target: str) -> None:
     rows = [(1, "a", target, "missing"), (1, "b", "Star Trek: X", "missing"), (2, "c", "Japan", "page")]
