@@ -16,11 +16,12 @@ def of_workdir(workdir: Path) -> tuple[Path, Path]:
     if not workdir.is_dir():
         raise ValueError(f"{workdir}: no such folder")
     finished = read_optional(workdir / "stages.json")
-    for stage in (wanted := ("Pretrain", "BuildSequences")):
+    for stage in ("Pretrain", "BuildSequences"):
         if stage not in finished:
             raise ValueError(f"{workdir}: no finished {stage} there; give a workdir, or MODEL SEQUENCES")
-    model, sequences = (workdir / finished[stage] for stage in wanted)
-    return model, sequences
+    model = workdir / finished["Pretrain"]
+    is_of_several = "MergeSequences" in read_optional(model / "manifest.json").get("inputs", {})
+    return model, workdir / finished["MergeSequences" if is_of_several else "BuildSequences"]
 
 
 def main(arguments: list[str]) -> int:

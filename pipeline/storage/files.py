@@ -121,7 +121,8 @@ def link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        with open(source, "rb") as content, atomic_output(target) as stream:
+            shutil.copyfileobj(content, stream)
 
 
 # Hashes

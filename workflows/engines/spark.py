@@ -31,6 +31,7 @@ _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
 # What has a flag of its own.
 _BY_FLAG = {"spark.master": "--spark-master", _LOCAL_DIRS: "machine.scratch"}
 _at_end = contextlib.ExitStack()  # of the session
+_heaps: list[int] = []  # bytes, of the sessions that were started here
 
 
 def check_spark(stage: Step) -> None:
@@ -73,13 +74,15 @@ def scratch_root(stage: Step) -> str:
 
 
 def session_of(stage: Step, dump_bytes: int) -> Any:
-    """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
+    """The run's Spark session, whose heap is bounded by the dump's size; a larger dump's stage starts a new one."""
     from pipeline.jobs import spark_session
 
-    if session := spark_session.running():
-        return session
     master = stage.settings.machine.spark_master or f"local[{stage.processes}]"
     heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
+    if (session := spark_session.running()) and heap <= max(_heaps[-1:], default=heap):
+        return session
+    stop_spark()
+    _heaps.append(heap)
     wanted = dict(stage.settings.machine.spark_conf)
     defaults: dict[str, str] = {}
     if not master.startswith("local"):

@@ -116,7 +116,7 @@ class Corpus:
     @cached_property
     def wikis(self) -> tuple["Corpus", ...]:
         """The corpus of each wiki. Raises: ValueError: `page_props` has not as many values."""
-        dumps, props = self.dump.split(","), self.page_props.split(",")
+        dumps, props = ([each.strip() for each in names.split(",")] for names in (self.dump, self.page_props))
         if len(dumps) == len(props) == 1:
             return (self,)
         if len(props) not in (1, len(dumps)):

@@ -101,6 +101,8 @@ class CorpusStage(Stage):
 
     def has_qids(self) -> bool:
         """Return whether there are items of Wikidata to fetch."""
+        if self.corpus.interlanguage_links:
+            return False
         if self.corpus.page_props == AUTO:
             return is_wiki_name(self.corpus.dump)
         return self.corpus.page_props != "none"

@@ -20,6 +20,7 @@ from workflows.report.rendering import render_page, render_tables
 from workflows.report.several import PAGE, RESULTS, shown_settings
 from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
+from workflows.stages.languages import EvaluateLanguages
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import (
@@ -175,7 +176,9 @@ class RunAll(RunExperiments):
         return self.clone(Report, whole=True)
 
     def requires(self) -> dict[str, Stage]:
-        return {**self.cloned(ExportHuggingFace, BuildLinker), "Report": self.report()}
+        report = self.report()
+        figures = report.cloned(EvaluateLanguages) if report.is_of_several() else {}
+        return {**self.cloned(ExportHuggingFace), **report.of_wikis(BuildLinker), **figures, "Report": report}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:

@@ -136,7 +136,11 @@ class MergeEntities(VocabStage):
             raise ValueError(
                 "corpus.dump: several wikis get a vocabulary of their own; leave out the one that is given"
             )
-        if self.corpus.interlanguage_links and self.corpus.page_props not in (AUTO, "none"):
+        if not self.is_of_several():
+            raise ValueError(f"corpus.dump {self.corpus.dump}: is one wiki; give several, with commas between them")
+        if self.corpus.min_languages > len(self.settings.corpus.wikis):
+            raise ValueError(f"corpus.min_languages {self.corpus.min_languages}: corpus.dump names fewer wikis")
+        if self.corpus.interlanguage_links and self.settings.corpus.page_props not in (AUTO, "none"):
             raise ValueError("corpus.interlanguage_links: stands in for corpus.page_props; leave out one of both")
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -205,6 +209,8 @@ class BuildEntityVocab(VocabStage):
         return super().requires() | (self.cloned(DiffDumps) if self.earlier_model else {})
 
     def bytes_parameters(self) -> dict[str, Any]:
+        if self.is_of_several():  # MergeEntities has them
+            return {}
         found = super().bytes_parameters()
         if self.corpus.entity_vocab:
             if self.earlier_model:

@@ -5,6 +5,7 @@ its wiki alone.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -41,6 +42,8 @@ def build(
     languages = [site.language for site in sites]
     if len({*languages}) < wikis:
         raise ValueError(f"corpus.dump: its wikis have the languages {', '.join(languages)}; wanted each once")
+    if wrong := [language for language in languages if not re.fullmatch(r"\w[\w-]*", language)]:
+        raise ValueError(f"corpus.dump: a dump's xml:lang is {wrong[0]!r}; wanted a language's code")
     counted = keep(
         reduce(DataFrame.unionByName, [count_pages(job, wiki, site, missing_pages) for wiki, site in enumerate(sites)])
     )
@@ -95,9 +98,8 @@ def read_language_links(job: SparkJob, wiki: int, sites: Sequence[SiteInfo]) -> 
     found = []
     for other, site in enumerate(sites):
         normalize = F.udf(lambda title, site=site: normalize_title(title, site)[0], "string")
-        of_other = links.where(F.col("language") == site.language).select(
-            "title", normalize("other_title").alias("name")
-        )
+        codes = {site.language.lower(), site.dbname.removesuffix("wiki").replace("_", "-"), *site.own_prefixes}
+        of_other = links.where(F.col("language").isin(*codes)).select("title", normalize("other_title").alias("name"))
         ends = job.read(f"ResolveRedirects {other}", "titles/").select(F.col("title").alias("name"), "canonical")
         end = F.coalesce("canonical", "name").alias("other_title")
         numbers = F.lit(wiki).alias("wiki"), F.lit(other).alias("other")
@@ -175,7 +177,7 @@ def titles(folder: str) -> list[str]:
 def build_vocab(job: SparkJob) -> storage.Result:
     """Write the vocabulary of one of the wikis: it reads MergeEntities, FetchDump, ResolveRedirects and ResolveLinks.
 
-    An entity without a page there is called by another language and its title in that, which no title begins with.
+    An entity without a page there is called by another language and its title there, with a bar, which no title has.
     """
     language = job.manifest("FetchDump").facts["site"]["language"]
     entries = [*SPECIAL_ROWS]
@@ -187,6 +189,6 @@ def build_vocab(job: SparkJob) -> storage.Result:
             ids[own[0]["title"]] = entity_id
             entries.append((own[0]["title"], own[0]["link_count"], own[0]["page_id"], qid))
         else:
-            entries.append((f"{pages[0]['language']}:{pages[0]['title']}", 0, -1, qid))
+            entries.append((f"{pages[0]['language']}|{pages[0]['title']}", 0, -1, qid))
     drops = {"entities:other_languages": len(entries) - len(SPECIAL_ROWS) - len(ids)}
     return finish(job, Entities(EntityVocab.of_rows(entries), ids, drops))

@@ -16,7 +16,7 @@ SITE = SiteInfo("en", "enwiki", "first-letter", ())
         ("x\n[[de:Affe]]\n[[ja:猿]][[de:Affe]]", [("de", "Affe"), ("ja", "猿")]),
         ("[[ De : Affe_(Tier) ]]", [("de", "Affe_(Tier)")]),
         ("[[zh-min-nan:Kâu]]", [("zh-min-nan", "Kâu")]),
-        ("[[:de:Affe]] and [[de:Affe|an ape]]", []),
+        ("[[:de:Affe]] and [[fr:Singe|an ape]]", [("fr", "Singe")]),
         ("<!-- [[de:Affe]] --> [[fr:Singe]] <!-- [[it:Scimmia]]", [("fr", "Singe")]),
         ("[[en:Ape]] [[Category:Apes]] [[wikt:ape]] [[File:Ape.png]] [[de:]] [[de: _ ]]", []),
         ("[[de:Affe", []),

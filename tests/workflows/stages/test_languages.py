@@ -152,7 +152,7 @@ def test_pages_of_one_item_are_one_entity(small: MergeEntities) -> None:
         assert target is not None
         assert (target.entity_id, target.qid) == (ape["entity_id"], "Q1")
     german = EntityVocab.load(small.clone(BuildEntityVocab, wiki=1).folder)
-    assert "en:Monkey" in german.titles
+    assert "en|Monkey" in german.titles
 
 
 @pytest.mark.slow
@@ -268,6 +268,6 @@ def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
     )
     run = run_of(tmp_path, corpus={"dump": "enwiki,dewiki"}, sequences={"annotated": str(tmp_path)})
     with pytest.raises(ValueError, match=r"sequences.annotated: its texts are of one language"):
-        BuildSequences(settings=run).check_needs()
+        BuildSequences(settings=run).bytes_parameters()
     with pytest.raises(ValueError, match=r"stands in for corpus.page_props"):
         of(interlanguage_links=True, page_props="a.sql,b.sql").check_needs()
