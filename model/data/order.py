@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from model.data.shards import epoch_order
 
-Integers = NDArray[np.int64]
-
 
 class Order:
     """Which sequence comes at which place of the run: a function of the seed and the place alone.
@@ -19,7 +17,7 @@ class Order:
     epochs of its own. A corpus of one language has its own epochs alone.
     """
 
-    def __init__(self, languages: Sequence[Sequence[int] | Integers], *, exponent: float, seed: int) -> None:
+    def __init__(self, languages: Sequence[Sequence[int] | NDArray[np.int64]], *, exponent: float, seed: int) -> None:
         """`languages` has the indices of each language's sequences."""
         self.languages = [indices for indices in languages if len(indices)]
         weights = np.array([len(indices) for indices in self.languages], np.float64) ** exponent
@@ -41,7 +39,7 @@ class Order:
 
 
 @lru_cache(maxsize=2)
-def _places(ends: tuple[int, ...], seed: int, epoch: int) -> tuple[NDArray[np.uint16], Integers]:
+def _places(ends: tuple[int, ...], seed: int, epoch: int) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
     """The language of each place of an epoch, and how many places it has had there before."""
     shuffled = epoch_order(ends[-1], seed=seed, epoch=epoch, index=len(ends))
     languages = np.searchsorted(ends, shuffled, side="right").astype(np.uint16)
@@ -52,6 +50,6 @@ def _places(ends: tuple[int, ...], seed: int, epoch: int) -> tuple[NDArray[np.ui
 
 
 @cache
-def _orders(language: int) -> Callable[..., Integers]:
+def _orders(language: int) -> Callable[..., NDArray[np.int64]]:
     """The shuffles of a language, of which the last two are remembered."""
     return lru_cache(maxsize=2)(epoch_order)

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +79,8 @@ class Corpus:
             if entry["path"].startswith(f"{part}/") and entry["path"].endswith(".arrow"):
                 tables.append(read_shard(folder / entry["path"], entry["rows"]))
                 lengths[entry["path"].rpartition("/")[0]] += entry["rows"]
-        ends = np.cumsum([0, *lengths.values()])
-        names = [path.rpartition("/")[2] for path in lengths]
-        self.languages = {name: range(*pair) for name, pair in zip(names, pairwise(ends.tolist()), strict=True)}
+        ends = pairwise(accumulate(lengths.values(), initial=0))
+        self.languages = {path.rpartition("/")[2]: range(*pair) for path, pair in zip(lengths, ends, strict=True)}
         self.language_exponent = float(manifest["facts"].get("language_exponent", 1))
         self.table = pa.concat_tables(tables) if tables else NOTHING
         self.columns = [self.table.column(name) for name in COLUMNS]  # each knows where its blocks begin

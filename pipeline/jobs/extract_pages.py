@@ -143,8 +143,9 @@ class PageExtractor(BlockJob):
                 found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, fatal=fatal)
                 if LANGUAGE_LINKS in self.tables and isinstance(page, Page) and "pages" in found:
                     [(page_id, title, *_)] = found["pages"]
-                    pairs = find_language_links(page.text, self.site)
-                    found[LANGUAGE_LINKS] = [(page_id, title, *pair) for pair in pairs]
+                    found[LANGUAGE_LINKS] = [
+                        (page_id, title, *pair) for pair in find_language_links(page.text, self.site)
+                    ]
                 for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":

@@ -27,7 +27,7 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words with all their columns; `line` is the first word's line number in the file.
+    """Words with all their columns.
 
     `blanks` says of each word whether a blank stands before it, where that is known. `lines` are the words' line
     numbers, and errors name the `source` before them.
@@ -35,7 +35,6 @@ class Sentence:
     """
 
     rows: tuple[Row, ...]
-    line: int
     spans: tuple[Span, ...]
     blanks: tuple[bool, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
@@ -176,7 +175,6 @@ def file_of_lines(path: Path, lines: Iterable[Line], separator: str, *, strict: 
     sentences = [
         Sentence(
             tuple(line.columns for line in block),
-            block[0].number,
             tuple(spans_of_tags(block_tags)),
             blanks=tuple(line.blank for line in block if line.blank is not None),
             source=block[0].source,

@@ -214,7 +214,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
             rows = [tuple((word,) for word, _, _ in line) for line in lines]
             places = [tuple((start, end) for _, start, end in line) for line in lines]
             parts = zip(rows, blanks, places, strict=True)
-            documents.append(Document((), tuple(Sentence(row, 1, (), blank, place) for row, blank, place in parts)))
+            documents.append(Document((), tuple(Sentence(row, (), blank, place) for row, blank, place in parts)))
         return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
 
     def answers(

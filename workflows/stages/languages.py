@@ -20,11 +20,8 @@ class EvaluateLanguages(TorchStage):
     def requires(self) -> dict[str, Stage]:
         model = own_model(self)
         wikis = self.of_wikis(BuildSequences, ResolveLinks, BuildMentionTable)
-        return {
-            type(model).__name__: model,
-            **wikis,
-            **self.cloned(type(own_sequences(self))),
-        } | self.tokenizer_requires()
+        wikis |= self.cloned(type(own_sequences(self))) | self.tokenizer_requires()
+        return {type(model).__name__: model, **wikis}
 
     def work(self) -> Result:
         from model.hf.load import read_pretrained
@@ -33,24 +30,23 @@ class EvaluateLanguages(TorchStage):
 
         model, trained = Path(own_model(self).folder), Path(own_sequences(self).folder)
         module = read_pretrained(model).to(self.device())
-        found, files = {}, [FIGURES]
+        found = {}
         for wiki in range(len(self.settings.corpus.wikis)):
             sequences = self.clone(BuildSequences, wiki=wiki)
             language = sequences.manifest().facts["language"]
-            files.append(f"commonest-{language}.arrow")
+            commonest = storage.join(self.folder, f"commonest-{language}.arrow")
             write_commonest(
-                storage.join(self.folder, files[-1]),
+                commonest,
                 sequences=sequences.folder,
                 links=self.clone(ResolveLinks, wiki=wiki).folder,
                 mentions=self.clone(BuildMentionTable, wiki=wiki).folder,
                 tokenizer=self.tokenizer_folder(),
             )
-            commonest = Path(self.folder, files[-1])
-            held_out = open_held_out(Path(sequences.folder), commonest, model, trained)
+            held_out = open_held_out(Path(sequences.folder), Path(commonest), model, trained)
             found[language] = evaluate(module, held_out, sequences=MOST_SEQUENCES) if len(held_out) else {}
         self.write_texts({FIGURES: json.dumps(found, indent=1) + "\n"})
         facts = {language: figures.get("known_entity_top_1") for language, figures in found.items()}
-        return Result(tuple(storage.describe(self.folder, name) for name in sorted(files)), facts={"top_1": facts})
+        return Result(self.described(), facts={"top_1": facts})
 
     def headline(self, manifest: storage.Manifest) -> str:
         figures = manifest.facts["top_1"].items()

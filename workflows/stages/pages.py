@@ -101,11 +101,8 @@ class CorpusStage(Stage):
 
     def has_qids(self) -> bool:
         """Return whether there are items of Wikidata to fetch."""
-        if self.corpus.interlanguage_links:
-            return False
-        if self.corpus.page_props == AUTO:
-            return is_wiki_name(self.corpus.dump)
-        return self.corpus.page_props != "none"
+        given = "none" if self.corpus.interlanguage_links else self.corpus.page_props
+        return is_wiki_name(self.corpus.dump) if given == AUTO else given != "none"
 
 
 class FetchDump(CorpusStage):

@@ -133,9 +133,7 @@ class MergeEntities(VocabStage):
     def check_needs(self) -> None:
         super().check_needs()
         if self.earlier_model or self.corpus.entity_vocab:
-            raise ValueError(
-                "corpus.dump: several wikis get a vocabulary of their own; leave out the one that is given"
-            )
+            raise ValueError("corpus.dump: several wikis get a vocabulary of their own; leave out the given one")
         if not self.is_of_several():
             raise ValueError(f"corpus.dump {self.corpus.dump}: is one wiki; give several, with commas between them")
         if self.corpus.min_languages > len(self.settings.corpus.wikis):

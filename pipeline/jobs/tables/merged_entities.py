@@ -25,6 +25,7 @@ from pipeline.mediawiki.titles import normalize_title
 FILE = "entities.parquet"
 VOCAB = "entity_vocab.json"  # as transformers' mLUKE has it: titles with their languages
 Page = tuple[int, str]  # the number of its wiki, and its title
+_QIDS = "page_id long, qid string"
 _OTHER = ("other", "other_title", "other_count")
 _KEYS = pa.schema([("wiki", pa.int32()), ("title", pa.string()), ("first", pa.int32()), ("first_title", pa.string())])
 
@@ -64,9 +65,8 @@ def build(
         table.extend(rows)
     ids = {title: number for number, title in enumerate(SPECIAL_ENTITIES)}
     ids |= {f"{page['language']}:{page['title']}": number for number, *_, pages in rows for page in pages}
-    storage.write_bytes(
-        storage.join(job.folder, VOCAB), (json.dumps(ids, ensure_ascii=False, indent=0) + "\n").encode()
-    )
+    text = json.dumps(ids, ensure_ascii=False, indent=0)
+    storage.write_bytes(storage.join(job.folder, VOCAB), f"{text}\n".encode())
     drops["pages:same_item"] = of_wikis.agg(F.sum(F.col("count") - 1)).collect()[0][0] or 0
     drops["entities:few_languages"] = entities.count() - shared.count()
     drops["entities:below_vocab_size"] = shared.count() - len(top)
@@ -81,13 +81,9 @@ def count_pages(job: SparkJob, wiki: int, site: SiteInfo, missing_pages: bool) -
     """The linked pages of a wiki, each with its `link_count`, its `qid` or none, and the `key` of its entity."""
     pages, links = job.read(f"ExtractPages {wiki}", "pages/"), job.read(f"ResolveLinks {wiki}", "links/")
     counted = count_links(links, pages, missing=missing_pages, elsewhere=site.other_prefixes)
-    name = f"FetchQids {wiki}"
-    none = F.lit(None).cast("string")
-    counted = (
-        counted.join(job.read(name, "qids/"), "page_id", "left")
-        if name in job.inputs
-        else counted.select("*", none.alias("qid"))
-    )
+    has_qids = (name := f"FetchQids {wiki}") in job.inputs
+    qids = job.read(name, "qids/") if has_qids else job.session.createDataFrame([], _QIDS)
+    counted = counted.join(qids, "page_id", "left")
     key = F.coalesce("qid", F.concat(F.lit(f"{site.language}:"), "title"))
     return counted.select("*", F.lit(wiki).alias("wiki"), key.alias("key"))
 
@@ -111,11 +107,9 @@ def _known_links(links: DataFrame, counted: DataFrame) -> list[tuple[int, Page, 
     """The number of links that end at both pages, with the pages; each has to be one that can be an entity."""
     pages = counted.select("wiki", "title", "link_count")
     others = pages.select(*(F.col(name).alias(each) for name, each in zip(pages.columns, _OTHER, strict=True)))
-    rows = links.join(pages, ["wiki", "title"]).join(others, list(_OTHER[:2])).collect()
-    return [
-        (row["link_count"] + row["other_count"], (row["wiki"], row["title"]), (row["other"], row["other_title"]))
-        for row in rows
-    ]
+    known = links.join(pages, ["wiki", "title"]).join(others, list(_OTHER[:2]))
+    rows = known.select(F.col("link_count") + F.col("other_count"), "wiki", "title", *_OTHER[:2]).collect()
+    return [(count, (wiki, title), (other, other_title)) for count, wiki, title, other, other_title in rows]
 
 
 def connect(links: Iterable[tuple[int, Page, Page]]) -> tuple[dict[Page, Page], int]:

@@ -71,7 +71,7 @@ def test_documents_blank_lines_and_line_numbers(tmp_path: Path) -> None:
     assert [[s.words for s in document.sentences] for document in file.documents] == [
         [("a",)], [("b",), ("c",)], [("d",)], [],
     ]  # fmt: skip
-    assert [sentence.line for sentence in file.sentences] == [1, 4, 6, 11]
+    assert [sentence.lines[0] for sentence in file.sentences] == [1, 4, 6, 11]
     assert [document.start for document in file.documents] == [
         (), ("-DOCSTART-", "-X-", "O", "O"), ("-DOCSTART-",), ("-DOCSTART-",),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from tests.support.properties import given, st
 
 
 def document(lengths: list[int]) -> Document:
-    return Document((), tuple(Sentence((("w", "O"),) * length, 1, ()) for length in lengths))
+    return Document((), tuple(Sentence((("w", "O"),) * length, ()) for length in lengths))
 
 
 @given(st.data(), st.integers(0, 60), st.integers(1, 40))
@@ -59,7 +59,7 @@ def test_leading_space(word: str, expected: bool) -> None:
 def test_words_are_encoded_as_in_running_text_and_keep_their_place(shared: Path) -> None:
     tokenizer = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     words = ["Beyoncé", "lives", "in", "Los", "Angeles", ".", "\u3000", "'s"]
-    sentences = tuple(Sentence(tuple((word, "O") for word in part), 1, ()) for part in (words[:6], words[6:]))
+    sentences = tuple(Sentence(tuple((word, "O") for word in part), ()) for part in (words[:6], words[6:]))
     counts: Counter[str] = Counter()
     encoded = encode(Document((), sentences), tokenizer, 2, counts, profile="paper")
     per_word = [encoded.word_ids[a:b].tolist() for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False)]
@@ -76,12 +76,12 @@ def test_a_text_begins_without_a_blank_and_keeps_those_it_has() -> None:
     def blanks(profile: str, *sentences: Sentence) -> list[bool]:
         return leading_spaces(Document((), sentences), profile)
 
-    guessed = Sentence((("(",), ("Ada",), (")",)), 1, ())
+    guessed = Sentence((("(",), ("Ada",), (")",)), ())
     known = replace(guessed, blanks=(True, False, True))
     assert blanks("fixed", guessed, guessed) == [False, True, False, False, True, False]
     assert blanks("paper", replace(guessed, rows=guessed.rows[1:]), guessed) == [
         True, False, False, True, False,
     ]  # fmt: skip
     assert blanks("fixed", known, known) == [False, False, True, True, False, True]
-    assert blanks("fixed", Sentence((), 1, ()), known) == [False, False, True]
+    assert blanks("fixed", Sentence((), ()), known) == [False, False, True]
     assert blanks("fixed") == []

@@ -152,7 +152,7 @@ def test_tables_have_their_schemas(made: Made) -> None:
     for kind in made.stages:
         for name, table in schemas.TABLES[kind.__name__].items():
             paths = [path for path in made.paths(kind, name) if not path.endswith(".tries")]
-            # No page was lost in BuildSequences, and no links to other languages were wanted: only then there are these.
+            # No page was lost in BuildSequences, and no links to other languages were wanted: else there are these.
             assert bool(paths) == ((kind, name) not in ((BuildSequences, "rejected"), (ExtractPages, "language_links")))
             for path in paths:
                 found = storage.open_arrow(path).schema if path.endswith("arrow") else pq.read_schema(path)
