@@ -31,7 +31,6 @@ _SHORT = _GROUPS  # the group of texts of one character, or none
 _MAGIC = b"tries 3\n"
 _HEADER = struct.Struct(f"<8s{_GROUPS + 2}Q")  # and where each group's trie begins, and the last one ends
 _ALIGNMENT = 8
-_RECORD = struct.Struct("<Ii")  # bytes of the text behind it, its number
 _NUMBER: Final = "i"  # of 32 bits
 
 
@@ -92,8 +91,7 @@ def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
     with contextlib.ExitStack() as stack:
         spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1)]
         for text, number in rows:
-            data = text.encode()
-            spilled[_group(text)].write(_RECORD.pack(len(data), number) + data)
+            spilled[_group(text)].write(b"%s\xff%d\xff" % (text.encode(), number))
         out = stack.enter_context(open(stack.enter_context(storage.atomic_path(path)), "wb"))
         out.write(bytes(_HEADER.size))
         for file in spilled:
@@ -144,22 +142,15 @@ def _write_group(out: IO[bytes], file: IO[bytes]) -> int:
     """Write the trie of the texts in a file, and behind it their numbers; returns how many texts there are."""
     import marisa_trie
 
-    rows = list(_read(file))
-    trie = marisa_trie.Trie(text for text, _ in rows)
+    file.seek(0)
+    *parts, _ = file.read().split(b"\xff")  # which is in no text of UTF-8
+    texts = list(map(bytes.decode, parts[::2]))
+    trie = marisa_trie.Trie(texts)
     out.flush()
     trie.write(out)
     out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
     numbers = array(_NUMBER, bytes(_aligned(4 * len(trie))))
-    for text, number in rows:
+    for text, number in zip(texts, map(int, parts[1::2]), strict=True):
         numbers[trie[text]] = number
     out.write(numbers.tobytes())
     return len(trie)
-
-
-def _read(file: IO[bytes]) -> Iterator[tuple[str, int]]:
-    file.seek(0)
-    data, begin = file.read(), 0
-    while begin < len(data):
-        length, number = _RECORD.unpack_from(data, begin)
-        begin += _RECORD.size + length
-        yield data[begin - length : begin].decode(), number
