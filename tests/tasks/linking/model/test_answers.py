@@ -327,7 +327,7 @@ def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -
         ({"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3}, r"wanted \[MASK\] among them"),
         ({"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}, "has 3 entities, the model 8 rows"),
         ({**VOCABULARY, "F": 99}, "has 8 entities, the model 8 rows; .* a row for each"),
-        ({"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3}, "has none of the titles of .* of the same language"),
+        ({"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "de:A": 3}, "has none of the titles of .* of the same language"),
         ({}, "neither a folder of Pretrain nor a LUKE with its entity_vocab.json"),
     ],
 )  # fmt: skip
@@ -338,6 +338,18 @@ def test_vocabularies_that_do_not_fit_are_refused(
     (tmp_path / "model/entity_vocab.json").write_text(json.dumps(vocabulary))
     with pytest.raises(ValueError, match=rf"model: .*{message}"):
         load_model(tmp_path / "model", mentions, WordTokenizer.load(folder))
+
+
+def test_titles_of_several_languages_are_those_of_the_tables(
+    tmp_path: Path, folder: Path, mentions: MentionTable
+) -> None:
+    """As mLUKE has them, with a language before each."""
+    shutil.copytree(folder, tmp_path / "model")
+    names = {"[MASK]": 2, "[PAD]": 0, "[UNK]": 1, "de:B": 3, "en:B": 4, "en:A": 3, "de:A": 5, "[MASK2]": 6}
+    (tmp_path / "model/entity_vocab.json").write_text(json.dumps(names))
+    model = load_model(tmp_path / "model", mentions, WordTokenizer.load(folder))
+    assert [model.row_of(Candidate(title, 7, 1.0)) for title in ("A", "B")] == [3, 4]
+    assert model.mask_row == 2
 
 
 def test_an_export_of_the_tables_own_vocabulary_has_its_ids(
