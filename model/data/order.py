@@ -10,7 +10,7 @@ from model.data.shards import epoch_order
 
 
 class Order:
-    """Which sequence comes at which place of the run: a function of the seed and the place alone.
+    """The sequence at each place of the run, as a function of the seed and the place alone.
 
     An epoch has as many places as there are sequences. Each language has a number of them that grows with a power of
     its number of sequences, anywhere in the epoch; at these, one after the other, come its own sequences in shuffled
