@@ -60,16 +60,21 @@ def test_every_example_run_starts_up_to_its_plan(tmp_path: Path, path: Path) -> 
     assert (tmp_path / "work" / "run.toml").is_file()
 
 
+def set_free_room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    """Let each disk have so many free bytes, as the machine's own may have fewer."""
+    usage = namedtuple("usage", ["total", "used", "free"])
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, free))
+
+
 def test_what_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages come one after another: what they write adds up, and the largest scratch is the one that counts."""
     costs = {"ExtractPages": Cost(1, disk=40, scratch=5), "BuildSequences": Cost(1, disk=50)}
     monkeypatch.setattr(plan, "read_costs", lambda: (1.0, costs))
     monkeypatch.setattr(plan, "packed_size", lambda path: 1e9)
     step = Plan(settings=run_of(tmp_path, corpus={"dump": DUMP}))
-    usage = namedtuple("usage", ["total", "used", "free"])
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 96 * 10**9))
+    set_free_room(monkeypatch, 96 * 10**9)
     step.run()
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 94 * 10**9))
+    set_free_room(monkeypatch, 94 * 10**9)
     line = (
         f"--workdir {tmp_path} and machine.scratch {tmp_path}/.scratch: 94.00 GB are free, and the plan wants 95.07 GB "
         "there; make room, or pass another --workdir or machine.scratch"
@@ -83,6 +88,7 @@ def test_a_dump_that_is_not_here_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its published size tells, if there is one; the download is on disk, too."""
+    set_free_room(monkeypatch, 30 * 10**9)
     sources = [download.Source("a.xml.bz2", "https://wiki/a.xml.bz2", 2 * 10**9)]
     monkeypatch.setattr(plan, "remote_sources", lambda dump: sources)
     step = Plan(settings=run_of(tmp_path, corpus={"dump": "https://wiki/a.xml.bz2"}))
