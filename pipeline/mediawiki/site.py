@@ -1,6 +1,7 @@
 """A dump's words about its wiki: language, namespaces, case of titles."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
@@ -101,3 +102,11 @@ class SiteInfo:
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
         return cls(**{**values, "namespaces": namespaces})
+
+
+def check_languages(languages: Sequence[str]) -> None:
+    """See that wikis can be told apart by their languages. Raises: ValueError: two are of one, or one has no code."""
+    if len({*languages}) < len(languages):
+        raise ValueError(f"corpus.dump: its wikis have the languages {', '.join(languages)}; wanted each once")
+    if wrong := [language for language in languages if not re.fullmatch(r"\w[\w-]*", language)]:
+        raise ValueError(f"corpus.dump: a dump's xml:lang is {wrong[0]!r}; wanted a language's code")

@@ -9,6 +9,8 @@ from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 
+_OF_SEVERAL = "MergeEntities"  # the stage that numbers the entities of several wikis
+
 
 class EntityMention(NamedTuple):
     """Characters of a text (half open), and the entity that they name; that of [UNK] for one outside the vocabulary."""
@@ -40,8 +42,9 @@ def open_annotator(mentions: Path, weights: Path) -> Annotate:
 
 
 def entities_sha256(mentions: Path) -> str:
-    """The digest of the vocabulary that a mention table's ids are for."""
-    digest: str = read_manifest(str(mentions)).facts["entities_sha256"]
+    """The digest of the vocabulary that a mention table's ids are for; of several wikis that of all together."""
+    manifest = read_manifest(str(mentions))
+    digest: str = manifest.inputs.get(_OF_SEVERAL) or manifest.facts["entities_sha256"]
     return digest
 
 
@@ -55,8 +58,9 @@ def check_same_entities(mentions: Path, weights: Path) -> None:
             f"of {trained_with[:12]}; give the mention table of that run"
         )
     inputs = read_json(manifest).get("inputs", {}) if manifest.is_file() else {}
-    table = inputs.get("BuildMentionTable")
-    if table and "BuildSequences" in inputs and table != file_sha256(str(mentions / MANIFEST)):
+    table, merged = inputs.get("BuildMentionTable"), inputs.get(_OF_SEVERAL)
+    is_other = table and "BuildSequences" in inputs and table != file_sha256(str(mentions / MANIFEST))
+    if is_other or (merged and merged != entities_sha256(mentions)):
         raise ValueError(
             f"{mentions}: not the mention table beside which {weights} was pretrained, so that its entities may have "
             "other numbers; give the folder of BuildMentionTable of that run"

@@ -84,7 +84,7 @@ def calibration_of(folder: Path, *, is_global: bool = False) -> Path | None:
 def open_linker(settings: LinkerSettings) -> Linker:
     """Return the linker of these settings. Raises: ValueError for a part that cannot be read or does not fit."""
     if settings.language and not settings.ner:
-        raise ValueError("--language: only --ner DIR asks for sentences; give both, or neither")
+        raise ValueError("--language: only a model of ner (--ner DIR) asks for sentences; give both, or neither")
     annotator = Annotator.open(
         Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
     )

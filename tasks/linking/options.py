@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
-from pipeline.storage import finished_stages
+from pipeline.storage import finished_stages, join, read_manifest
 from tasks.io.arguments import add_paths, positive, share
 from tasks.linking.candidates import MOST
 from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
@@ -58,6 +58,18 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
         + (", contexts, exported model and calibration: those that are there are used" if required else ""),
     )
     command.add_argument(
+        "--language",
+        metavar="CODE",
+        help="language, such as en: of a work directory of several wikis, whose parts are used (default: the first "
+        "one's)"
+        + (
+            "; of --ner, whose rules split sentences: an unknown code gets general rules, and with "
+            f"{NO_LANGUAGE} each line is a sentence (default: the table's language)"
+            if required
+            else ""
+        ),
+    )
+    command.add_argument(
         "--most-candidates",
         type=positive,
         default=MOST,
@@ -102,12 +114,6 @@ def add_links(command: argparse.ArgumentParser) -> None:
     add_method(command)
     add_paths(command, LINK_PATHS)
     command.add_argument(
-        "--language",
-        metavar="CODE",
-        help="language, such as en, whose rules split sentences for --ner; an unknown code gets general rules, and "
-        f"with {NO_LANGUAGE} each line is a sentence (default: the table's language)",
-    )
-    command.add_argument(
         "--min-link-probability",
         type=share,
         default=MIN_LINK_PROBABILITY,
@@ -129,11 +135,16 @@ def complete(options: argparse.Namespace) -> None:
 
     Raises: ValueError where there is no mention table.
     """
+    language = options.language
+    if not getattr(options, "ner", None):  # which may ask for its sentences alone
+        options.language = None
+        if language and not options.workdir:
+            raise ValueError("--language: chooses among the wikis of --workdir DIR, or cuts sentences for --ner DIR")
     if not (options.linker or options.workdir):
         if options.wants_table and not options.mentions:
             raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --linker DIR, or --workdir DIR")
         return
-    places = parts_of(Path(options.linker)) if options.linker else parts_in_workdir(options.workdir)
+    places = parts_of(Path(options.linker)) if options.linker else parts_in_workdir(options.workdir, language)
     calibrations = places.pop(CALIBRATION, None)
     if getattr(options, "model", None):
         places.pop("tokenizer", None)  # which is the other model's
@@ -151,12 +162,25 @@ def complete(options: argparse.Namespace) -> None:
     print("; ".join(f"{name}: {path}" for name, path in taken.items()), file=sys.stderr)
 
 
-def parts_in_workdir(workdir: str) -> dict[str, Path]:
-    """Return the parts of a linker that a work directory has, by the names of `LinkerSettings`."""
+def parts_in_workdir(workdir: str, language: str | None = None) -> dict[str, Path]:
+    """Return the parts of a linker that a work directory has, by the names of `LinkerSettings`.
+
+    Of several wikis, the parts are those of the one of this language; without a language, or for one of --ner alone,
+    those of the first. Raises: ValueError: there are several, and none of this language.
+    """
     finished = finished_stages(workdir)
-    found = {
-        name: Path(workdir, finished[stage], inside) for name, (stage, inside) in PARTS.items() if stage in finished
-    }
+    tables = sorted(
+        (name for name in finished if name.split()[0] == "BuildMentionTable"), key=lambda name: (len(name), name)
+    )
+    wikis = {read_manifest(join(workdir, finished[name])).facts["language"]: name.partition(" ")[2] for name in tables}
+    if language and len(wikis) > 1 and language not in wikis:
+        raise ValueError(f"--language {language}: the wikis of {workdir} are of {', '.join(wikis)}")
+    wiki = wikis.get(language or "", "")
+    found = dict[str, Path]()
+    for name, (stage, inside) in PARTS.items():
+        own = f"{stage} {wiki}" if f"{stage} {wiki}" in finished else stage  # a model is of all wikis
+        if own in finished:
+            found[name] = Path(workdir, finished[own], inside)
     return {name: path for name, path in found.items() if path.exists()}
 
 

@@ -102,8 +102,14 @@ class Step(luigi.Task):
     def upstream(self) -> list["Stage"]:
         """All upstream stages, each once, and each after those that it requires."""
         found: dict[str, Stage] = {}
-        for stage in self.requires().values():
-            found.update({each.task_id: each for each in (*stage.upstream(), stage)})
+
+        def add(step: Step) -> None:
+            for stage in step.requires().values():
+                if stage.task_id not in found:
+                    add(stage)
+                    found[stage.task_id] = stage
+
+        add(self)
         return list(found.values())
 
     def check_machine(self) -> None:

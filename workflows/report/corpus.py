@@ -17,6 +17,8 @@ TOP_ENTITIES = 25
 CHANGES_SHOWN = 10
 COSTLIEST_TEMPLATES = 25
 
+OF_LANGUAGES = ("count", "top_1", "title_top_1", "most_frequent_top_1")  # of held-out mentions of known entities
+
 _TAG = re.compile("<[a-z0-9]+>")
 _COSTS = ("uses", "words", "links")
 Ranked = tuple[int, int, str]  # link count, id, title
@@ -42,6 +44,25 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
         "names": mentions.manifest().rows["names"],
         "sequences": sequence_rows(sequences.folder) if sequences else [],
     }
+
+
+def wiki_rows(wikis: Sequence[Mapping[str, Stage]], evaluated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The counts of each of several wikis, and the model's figures on its held-out mentions, by `EvaluateLanguages`."""
+    rows = []
+    for stages in wikis:
+        fetched = stages["FetchDump"].manifest().facts
+        language = fetched["site"]["language"]
+        rows.append(
+            {
+                "language": language,
+                "files": [part["name"] for part in fetched["parts"]],
+                "pages": stages["ExtractPages"].manifest().rows["pages"],
+                "links_in_vocab": stages["BuildEntityVocab"].manifest().facts["links_in_vocab"],
+                "sequences": stages["BuildSequences"].manifest().rows["sequences"],
+                **{name: evaluated[language].get(f"known_entity_{name}") for name in OF_LANGUAGES},
+            }
+        )
+    return rows
 
 
 # Text

@@ -66,8 +66,9 @@ class Corpus:
     )
     wiki_rules: str = option(
         "",
-        path(),
-        "your own rules for the wiki: templates, tags, namespaces, scripts, prefixes (docs/tutorials/your-wiki.md)",
+        path(no_path="none", is_several=True),
+        "your own rules for the wiki: templates, tags, namespaces, scripts, prefixes (docs/tutorials/your-wiki.md); of "
+        "several wikis a file or none for each",
         flag="--wiki-rules",
     )
     max_rejected: float = unhashed_option(
@@ -115,14 +116,19 @@ class Corpus:
 
     @cached_property
     def wikis(self) -> tuple["Corpus", ...]:
-        """The corpus of each wiki. Raises: ValueError: `page_props` has not as many values."""
-        dumps, props = ([each.strip() for each in names.split(",")] for names in (self.dump, self.page_props))
-        if len(dumps) == len(props) == 1:
+        """The corpus of each wiki. Raises: ValueError: a field of files has not as many values."""
+        fields = ("dump", "page_props", "wiki_rules")
+        given = {name: [each.strip() for each in getattr(self, name).split(",")] for name in fields}
+        if (count := len(given["dump"])) == 1:
             return (self,)
-        if len(props) not in (1, len(dumps)):
-            raise ValueError(f"corpus.page_props {self.page_props}: names {len(props)} files for {len(dumps)} dumps")
-        props = props * len(dumps) if len(props) == 1 else props
-        return tuple(replace(self, dump=dump, page_props=each) for dump, each in zip(dumps, props, strict=True))
+        for name, values in given.items():
+            if len(values) not in (1, count):
+                raise ValueError(
+                    f"corpus.{name} {getattr(self, name)}: names {len(values)} files for {count} dumps; give one for "
+                    "each, or none"
+                )
+        wikis = ({name: values[wiki % len(values)] for name, values in given.items()} for wiki in range(count))
+        return tuple(replace(self, **values) for values in wikis)
 
 
 @dataclass(frozen=True)

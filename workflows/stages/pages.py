@@ -14,6 +14,8 @@ from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.containers import TruncatedDump, packed_size
 from pipeline.dump.download import Source, is_remote, is_wiki_name
+from pipeline.dump.pages import read_site_info
+from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
@@ -117,6 +119,12 @@ class FetchDump(CorpusStage):
             return {"dump": self.corpus.dump}
         return {"parts": [[source.name, source.size] for source in fetch.find_parts(self.corpus.dump)]}
 
+    def known_site(self) -> SiteInfo | None:
+        """The facts of the wiki, where its dump is here."""
+        if is_remote(self.corpus.dump) and not self.complete():
+            return None
+        return read_site_info(self.paths()[0])
+
     def is_current(self) -> bool:
         """Local files have to be the ones that were measured."""
         return super().is_current() and (
@@ -144,7 +152,8 @@ class DumpReader(CorpusStage, beam.BeamStage):
 
     def own_rules(self, name: str) -> dict[str, str]:
         """The user's own rules for the wiki by this name; what the stage writes depends on them, not on their place."""
-        rules = read_rules(self.corpus.wiki_rules) if self.corpus.wiki_rules else ""
+        path = self.corpus.wiki_rules
+        rules = read_rules(path) if path not in ("", "none") else ""
         return {name: rules} if rules else {}
 
     def bytes_of(self, path: str) -> float:

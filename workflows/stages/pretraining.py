@@ -150,7 +150,7 @@ class Pretrain(PretrainingStage):
     entities = True
 
     def requires(self) -> dict[str, Stage]:
-        labels = {} if self.is_of_several() else self.cloned(ResolveLinks, BuildMentionTable)
+        labels = self.cloned(*((MergeEntities,) if self.is_of_several() else (ResolveLinks, BuildMentionTable)))
         return super().requires() | labels | self.tokenizer_requires()
 
     def has_released_head(self) -> bool:

@@ -12,7 +12,7 @@ from model.pretraining.recipes import values_text
 from pipeline import storage
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
-from workflows.report.corpus import corpus_figures
+from workflows.report.corpus import corpus_figures, wiki_rows
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.overview import funnel
 from workflows.report.paper.comparison import Compared, compare
@@ -20,7 +20,7 @@ from workflows.report.rendering import render_page, render_tables
 from workflows.report.several import PAGE, RESULTS, shown_settings
 from workflows.run.tables import TABLES
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
-from workflows.stages.languages import EvaluateLanguages
+from workflows.stages.languages import FIGURES, EvaluateLanguages
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
 from workflows.stages.pretraining import (
@@ -45,7 +45,7 @@ class Report(CorpusStage):
 
     FOLDER = "report"
     wiki = 0
-    VERSION = 20
+    VERSION = 21
     TABLES = tuple(TABLES)
 
     whole = luigi.BoolParameter(
@@ -62,7 +62,7 @@ class Report(CorpusStage):
         candidates: list[type[Stage]] = [BuildMentionTable, own, PretrainRoberta]
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
         if own in shown:
-            shown.append(EvaluateLinking)
+            shown += [EvaluateLinking] + [EvaluateLanguages] * self.is_of_several()
         return {**self.cloned(*shown), "FineTuneGrid": grid}
 
     def bytes_parameters(self) -> dict[str, Any]:
@@ -102,15 +102,15 @@ class Report(CorpusStage):
         *others, grid = self.upstream()
         return [*others, *self.clone(FineTuneGrid).finished(), grid]
 
-    def by_name(self) -> dict[str, Stage]:
-        """All upstream stages by their names, of several wikis those of the first.
+    def by_name(self, wiki: int = 0) -> dict[str, Stage]:
+        """All upstream stages by their names, of several wikis those of this one; those of all are the first one's.
 
         That of the run's own LUKE is Pretrain also where it was updated.
         """
         return {
             ("Pretrain" if isinstance(stage, Pretrain) else type(stage).__name__): stage
             for stage in self.upstream()
-            if not getattr(stage, "wiki", 0)
+            if getattr(stage, "wiki", 0) == wiki
         }
 
     def content(self) -> dict[str, Any]:
@@ -118,12 +118,16 @@ class Report(CorpusStage):
         stages, found = self.stages(), self.by_name()
         corpus = corpus_figures(found)
         runs = {name: found[name].folder for name in PRETRAININGS if name in found}
+        evaluated = found["EvaluateLanguages"].read_json(FIGURES) if "EvaluateLanguages" in found else {}
+        wikis = wiki_rows([self.by_name(wiki) for wiki in range(len(evaluated))], evaluated)
         return {
             "setting": {
-                "dump": [part["name"] for part in corpus["dump_parts"]] if corpus else [],
-                "language": corpus["language"] if corpus else "",
+                "dump": [name for row in wikis for name in row["files"]]
+                or ([part["name"] for part in corpus["dump_parts"]] if corpus else []),
+                "language": ", ".join(evaluated) or (corpus["language"] if corpus else ""),
                 **self.setting(),
             },
+            "wikis": wikis,
             "stages": [_stage_row(stage) for stage in stages],
             "corpus": corpus,
             "funnel": funnel(found),
@@ -177,8 +181,7 @@ class RunAll(RunExperiments):
 
     def requires(self) -> dict[str, Stage]:
         report = self.report()
-        figures = report.cloned(EvaluateLanguages) if report.is_of_several() else {}
-        return {**self.cloned(ExportHuggingFace), **report.of_wikis(BuildLinker), **figures, "Report": report}
+        return {**self.cloned(ExportHuggingFace), **report.of_wikis(BuildLinker), "Report": report}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:

@@ -9,11 +9,12 @@ from pipeline import storage
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, is_wiki_name
 from pipeline.lookup.entities import EntityVocab, vocab_file
+from pipeline.mediawiki.site import check_languages
 from workflows.base.stage import Result, Stage, logger
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.run.kinds import AUTO
-from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchQids
+from workflows.stages.pages import EARLIER_VOCAB, CorpusStage, ExtractPages, FetchDump, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark_parts import SparkJob
@@ -140,6 +141,14 @@ class MergeEntities(VocabStage):
             raise ValueError(f"corpus.min_languages {self.corpus.min_languages}: corpus.dump names fewer wikis")
         if self.corpus.interlanguage_links and self.settings.corpus.page_props not in (AUTO, "none"):
             raise ValueError("corpus.interlanguage_links: stands in for corpus.page_props; leave out one of both")
+        of_wikis = [self.clone(FetchDump, wiki=wiki) for wiki in range(len(self.settings.corpus.wikis))]
+        names = [each.corpus.dump for each in of_wikis if each.corpus.page_props == AUTO and not each.has_qids()]
+        if names and not self.corpus.interlanguage_links:
+            raise ValueError(
+                f"corpus.dump {names[0]}: a file does not say which pages are one entity; give corpus.page_props of "
+                "each wiki, or corpus.interlanguage_links=true, or corpus.page_props=none to keep them apart"
+            )
+        check_languages([site.language for each in of_wikis if (site := each.known_site())])
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.values("corpus", "min_languages")
@@ -264,8 +273,8 @@ class BuildMentionTable(SparkStage):
     FIELDS = ("corpus.profile",)
 
     def requires(self) -> dict[str, Stage]:
-        qids = [FetchQids] if self.has_qids() else []
-        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, *qids)
+        others = [FetchQids] * self.has_qids() + [MergeEntities] * self.is_of_several()  # which a model has, too
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, *others)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import mention_table

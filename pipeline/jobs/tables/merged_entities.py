@@ -5,7 +5,6 @@ its wiki alone.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -19,7 +18,7 @@ from pipeline import schemas, storage
 from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.jobs.tables.entity_vocab import Entities, count_links, finish
 from pipeline.lookup.entities import SPECIAL_ENTITIES, SPECIAL_ROWS, EntityVocab
-from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.site import SiteInfo, check_languages
 from pipeline.mediawiki.titles import normalize_title
 
 FILE = "entities.parquet"
@@ -41,10 +40,7 @@ def build(
     """
     sites = [SiteInfo.from_dict(job.manifest(f"FetchDump {wiki}").facts["site"]) for wiki in range(wikis)]
     languages = [site.language for site in sites]
-    if len({*languages}) < wikis:
-        raise ValueError(f"corpus.dump: its wikis have the languages {', '.join(languages)}; wanted each once")
-    if wrong := [language for language in languages if not re.fullmatch(r"\w[\w-]*", language)]:
-        raise ValueError(f"corpus.dump: a dump's xml:lang is {wrong[0]!r}; wanted a language's code")
+    check_languages(languages)
     counted = keep(
         reduce(DataFrame.unionByName, [count_pages(job, wiki, site, missing_pages) for wiki, site in enumerate(sites)])
     )

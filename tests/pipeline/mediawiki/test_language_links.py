@@ -18,6 +18,7 @@ SITE = SiteInfo("en", "enwiki", "first-letter", ())
         ("[[zh-min-nan:Kâu]]", [("zh-min-nan", "Kâu")]),
         ("[[:de:Affe]] and [[fr:Singe|an ape]]", [("fr", "Singe")]),
         ("<!-- [[de:Affe]] --> [[fr:Singe]] <!-- [[it:Scimmia]]", [("fr", "Singe")]),
+        ("<nowiki>[[de:Affe]]</nowiki> [[fr:Singe]] <PRE >[[it:Scimmia]]</Pre\n>", [("fr", "Singe")]),
         ("[[en:Ape]] [[Category:Apes]] [[wikt:ape]] [[File:Ape.png]] [[de:]] [[de: _ ]]", []),
         ("[[de:Affe", []),
     ],
@@ -28,6 +29,13 @@ def test_links_that_stand_for_the_page(text: str, found: list[tuple[str, str]]) 
 
 def test_a_page_of_brackets_takes_no_time() -> None:
     started = process_time()
-    for text in ("[[de:" * 400_000, "[[" + "_" * 2_000_000, "<!--" * 500_000, "[[a" * 600_000, "[[" + "a-" * 1_000_000):
+    for text in (
+        "[[de:" * 400_000,
+        "[[" + "_" * 2_000_000,
+        "<!--" * 500_000,
+        "[[a" * 600_000,
+        "[[" + "a-" * 1_000_000,
+        "<pre" * 500_000,
+    ):
         assert find_language_links(text, SITE) == []
     assert process_time() - started < 60

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"language": "en"}, "--language: only --ner DIR asks for sentences; give both"),
+        ({"language": "en"}, "--language: only a model of ner .* asks for sentences; give both"),
         ({"mentions": "nowhere"}, "nowhere: no such folder"),
         ({"contexts": "others"}, "others: language de, but .*mentions has en; give the contexts of"),
         ({"contexts": "mentions"}, "made by BuildMentionTable; wanted the folder of BuildContexts"),

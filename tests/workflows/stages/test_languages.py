@@ -2,6 +2,8 @@
 
 import bz2
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,14 @@ from pipeline import storage
 from pipeline.jobs.tables.merged_entities import connect
 from pipeline.lookup.entities import EntityVocab
 from pipeline.lookup.mentions import MentionTable
+from pipeline.mediawiki.languages import LANGUAGE_CODES
+from tasks.io.annotations import check_same_entities
 from tasks.linking import __main__ as linking
+from tasks.linking.options import parts_in_workdir
 from tests.support.forked import end
 from tests.support.oracle_languages import all_pages, groups_of, merged, named_pages
 from tests.support.page_props import sql
-from tests.support.stages import folders, run_forked, run_in_process, run_of, start_forked
+from tests.support.stages import changed, folders, run_forked, run_in_process, run_of, start_forked
 from workflows import (
     BuildEntityVocab,
     BuildLinker,
@@ -31,10 +36,12 @@ from workflows import (
     MergeEntities,
     MergeSequences,
     Plan,
+    Pretrain,
     Report,
     ResolveLinks,
     ResolveRedirects,
 )
+from workflows.base.stage import Stage
 
 LANGUAGES = ["en", "de", "ja"]
 # Title, page id, item, and wikitext.
@@ -208,9 +215,44 @@ def test_each_language_has_a_linker_around_the_model(
     (tmp_path / "a.jsonl").write_text(
         json.dumps({"id": "1", "text": "Der Affe ist hier.", "mentions": [{"start": 4, "end": 8}]})
     )
-    linking.main(["link", "--linker", str(folder), "--device", "cpu", str(tmp_path / "a.jsonl")])
-    [mention] = json.loads(capsys.readouterr().out)["mentions"]
-    assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
+    of_workdir = ["--workdir", stage.workdir, "--language", "de"]
+    for words in (["--linker", str(folder)], of_workdir):
+        linking.main(["link", *words, "--device", "cpu", str(tmp_path / "a.jsonl")])
+        [mention] = json.loads(capsys.readouterr().out)["mentions"]
+        assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
+    assert parts_in_workdir(stage.workdir)["mentions"] == Path(small.clone(BuildMentionTable).folder)
+    with pytest.raises(SystemExit, match=r"--language it: the wikis of .* are of en, de, ja"):
+        linking.main(["link", *of_workdir[:-1], "it", str(tmp_path / "a.jsonl")])
+
+
+@pytest.mark.slow
+def test_a_mention_table_of_another_run_is_refused(small: MergeEntities, tmp_path: Path) -> None:
+    """Each language's table fits the model, and one with as many entities of other numbers does not."""
+    model = Path(small.clone(Pretrain).folder)
+    for wiki in range(3):
+        check_same_entities(Path(small.clone(BuildMentionTable, wiki=wiki).folder), model)
+    other = tmp_path / "mentions"
+    shutil.copytree(small.clone(BuildMentionTable, wiki=1).folder, other)
+    manifest = storage.read_manifest(str(other))
+    inputs = {**manifest.inputs, "MergeEntities": "0" * 64}
+    storage.write_manifest(str(other), replace(manifest, inputs=inputs))
+    with pytest.raises(ValueError, match="mentions: not the mention table beside which"):
+        check_same_entities(other, model)
+
+
+@pytest.mark.slow
+def test_the_report_has_a_row_for_each_language(small: MergeEntities, quick_training: None) -> None:
+    stage = Report(settings=changed(small.settings, fine_tuning={"tasks": ["entity_typing"]}), whole=True)
+    run_in_process(stage)
+    rows = json.loads((Path(stage.folder) / "results.json").read_text())["wikis"]
+    assert [row["language"] for row in rows] == LANGUAGES
+    assert [row["pages"] for row in rows] == [3, 3, 1]
+    assert [row["files"] for row in rows] == [[f"{language}wiki.xml"] for language in LANGUAGES]
+    lines = (Path(stage.folder) / "tables.md").read_text().split("## Languages")[1].split("##")[0].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("| ")] == ["language", *LANGUAGES]
+    page = (Path(stage.folder) / "index.html").read_text()
+    assert '<h3 id="languages">' in page
+    assert "jawiki.xml" in page
 
 
 @pytest.mark.slow
@@ -243,6 +285,21 @@ def test_real_wikis(shared: Path, tmp_path: Path) -> None:
     assert stage.manifest().facts["entities_by_number_of_languages"]["3"] > 0
 
 
+def test_many_wikis_are_planned_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stage is asked once for those that it requires, however many ways lead to it."""
+    asked = list[int]()
+    requires = ExtractPages.requires
+
+    def count(stage: ExtractPages) -> dict[str, Stage]:
+        asked.append(stage.wiki)
+        return requires(stage)
+
+    monkeypatch.setattr(ExtractPages, "requires", count)
+    dump = ",".join(f"{code}wiki" for code in sorted(LANGUAGE_CODES)[:24])
+    MergeEntities(settings=run_of(tmp_path, corpus={"dump": dump})).upstream()
+    assert sorted(asked) == list(range(24))
+
+
 def test_a_report_shows_the_stages_of_the_first_wiki(tmp_path: Path) -> None:
     corpus = {"dump": write_wikis(tmp_path)["dump"], "missing_pages": "in"}
     found = Report(settings=run_of(tmp_path / "work", corpus=corpus), whole=True).by_name()
@@ -271,3 +328,17 @@ def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
         BuildSequences(settings=run).bytes_parameters()
     with pytest.raises(ValueError, match=r"stands in for corpus.page_props"):
         of(interlanguage_links=True, page_props="a.sql,b.sql").check_needs()
+    dump = write_wikis(tmp_path)["dump"]
+    with pytest.raises(ValueError, match=r"enwiki.xml: a file does not say which pages are one entity"):
+        of(dump=dump).check_needs()
+    with pytest.raises(ValueError, match=r"its wikis have the languages en, de, ja, en; wanted each once"):
+        of(dump=f"{dump},demo", page_props="none").check_needs()
+
+
+def test_each_wiki_has_rules_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "de.toml").write_text('[namespaces]\nfile = ["Scan"]\n')
+    corpus = {"dump": "enwiki,dewiki", "wiki_rules": f"none,{tmp_path}/de.toml"}
+    stage = MergeEntities(settings=run_of(tmp_path, corpus=corpus))
+    wikis = [ExtractPages(settings=stage.settings, wiki=wiki) for wiki in range(2)]
+    rules = [each.bytes_parameters().get("wiki_rules") for each in wikis]
+    assert rules == [None, (tmp_path / "de.toml").read_text()]
