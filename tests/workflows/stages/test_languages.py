@@ -85,7 +85,7 @@ def write_wikis(folder: Path) -> dict[str, str]:
     return {"dump": ",".join(map(str, dumps)), "page_props": ",".join(map(str, props))}
 
 
-def minis(shared: Path, folder: Path) -> str:
+def minis(shared: Path, folder: Path, english: str) -> str:
     """The value of `dump` for three real wikis; the heads of the small ones say what they are."""
     data, dumps = shared / "data" / "wikipedia", []
     for language in LANGUAGES[1:]:
@@ -94,7 +94,7 @@ def minis(shared: Path, folder: Path) -> str:
             text = text.replace(name.format("en"), name.format(language), 1)
         dumps.append(folder / f"{language}wiki.xml")
         dumps[-1].write_text(text)
-    return ",".join(map(str, (data / "enwiki-2006-500.xml.bz2", *dumps)))
+    return ",".join(map(str, (data / f"{english}.xml.bz2", *dumps)))
 
 
 def rows_of(stage: MergeEntities) -> list[dict[str, Any]]:
@@ -255,6 +255,24 @@ def test_the_report_has_a_row_for_each_language(small: MergeEntities, quick_trai
     assert "jawiki.xml" in page
 
 
+def run_killed(words: list[Any], folder: Path, *, times: int, seed: int) -> None:
+    """Run a stage, which is killed so many times first."""
+    random = np.random.default_rng(seed)
+    for _ in range(times):
+        process = start_forked(*words, cwd=folder, said=folder / "said")
+        process.join(float(random.uniform(1, 8)))
+        process.kill()
+        end(process)
+    result = run_forked(*words, cwd=folder)
+    assert result.returncode == 0, result.stderr
+
+
+def same_bytes(work: Path, other: Path) -> None:
+    """See that each stage of a work directory has the manifest that it has in another one."""
+    for name, folder in folders(work).items():
+        assert (folder / "manifest.json").read_bytes() == (other / folder.name / "manifest.json").read_bytes(), name
+
+
 @pytest.mark.slow
 def test_a_run_in_pieces_has_the_same_bytes(small: MergeEntities, tmp_path: Path) -> None:
     """Killed again and again, with two processes."""
@@ -262,27 +280,43 @@ def test_a_run_in_pieces_has_the_same_bytes(small: MergeEntities, tmp_path: Path
     words = ["MergeSequences", "--workdir", tmp_path / "work", "--dump", settings.dump, "--set"]
     words += [f"corpus.page_props={settings.page_props}", "--set", "corpus.missing_pages=in", "--set"]
     words += ["corpus.held_out=0.5", "--set", "machine.processes=2"]
-    random = np.random.default_rng(7)
-    for _ in range(4):
-        process = start_forked(*words, cwd=tmp_path, said=tmp_path / "said")
-        process.join(float(random.uniform(1, 8)))
-        process.kill()
-        end(process)
-    result = run_forked(*words, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    for name, folder in folders(tmp_path / "work").items():
-        assert (folder / "manifest.json").read_bytes() == (
-            Path(wanted.workdir) / folder.name / "manifest.json"
-        ).read_bytes(), name
+    run_killed(words, tmp_path, times=4, seed=7)
+    same_bytes(tmp_path / "work", Path(wanted.workdir))
 
 
 @pytest.mark.slow
 def test_real_wikis(shared: Path, tmp_path: Path) -> None:
-    corpus = {"dump": minis(shared, tmp_path), "missing_pages": "in", "interlanguage_links": True, "vocab_size": 30_000}
+    dump = minis(shared, tmp_path, "enwiki-2006-500")
+    corpus = {"dump": dump, "missing_pages": "in", "interlanguage_links": True, "vocab_size": 30_000}
     stage = MergeEntities(settings=run_of(tmp_path / "work", corpus=corpus, machine={"processes": 2}))
     run_in_process(stage)
     assert rows_of(stage) == wanted_of(stage, {})
     assert stage.manifest().facts["entities_by_number_of_languages"]["3"] > 0
+
+
+@pytest.mark.slow
+def test_real_wikis_by_items(shared: Path, tmp_path: Path) -> None:
+    """Items are shared by pages of one wiki and of several; killed with two processes, the bytes are those of one."""
+    corpus = {"dump": minis(shared, tmp_path, "enwiki-2016-206"), "missing_pages": "in", "page_props": "none"}
+    stage = MergeEntities(settings=run_of(tmp_path / "work", corpus=corpus, machine={"processes": 1}))
+    run_in_process(stage)
+    files, qids = list[str](), dict[tuple[str, str], str]()
+    for language, folder in folders_of(stage).items():
+        pages = pq.read_table(Path(folder) / "pages").to_pylist()
+        own = {(language, page["title"]): f"Q{1 + number % 80}" for number, page in enumerate(pages)}
+        items = [(page["page_id"], "wikibase_item", own[language, page["title"]].encode()) for page in pages]
+        files.append(str(tmp_path / f"{language}.sql"))
+        Path(files[-1]).write_bytes(sql([items], f"{language}wiki"))
+        qids |= own
+    stage = MergeEntities(settings=changed(stage.settings, corpus={"page_props": ",".join(files)}))
+    run_in_process(stage)
+    assert rows_of(stage) == wanted_of(stage, qids)
+    assert {len(row["pages"]) for row in rows_of(stage)} == {1, 2, 3}
+    words = ["MergeEntities", "--workdir", tmp_path / "killed", "--dump", corpus["dump"], "--set"]
+    words += [f"corpus.page_props={','.join(files)}", "--set", "corpus.missing_pages=in", "--set"]
+    words += ["machine.processes=2"]
+    run_killed(words, tmp_path, times=3, seed=8)
+    same_bytes(tmp_path / "killed", Path(stage.workdir))
 
 
 def test_many_wikis_are_planned_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
