@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from workflows.report.drawing import SHARE, Axis, Series, drawn_intervals, drawn_lines
+from workflows.report.drawing import SHARE, Axis, Series, drawn_lines
 
 if TYPE_CHECKING:
     import markupsafe
@@ -49,7 +49,6 @@ def charts(content: Mapping[str, Any]) -> dict[str, Chart]:
         made["held-out-known-entity"] = known_entities(held_out.get(PRETRAIN, ()))
     if linking := content["linking"]:
         for number, each in enumerate(linking["sets"]):
-            made[f"methods-{number}"] = methods(each)
             made[f"reliability-{number}"] = reliability(each)
     return {name: chart for name, chart in made.items() if chart}
 
@@ -88,26 +87,6 @@ def known_entities(evaluations: Sequence[Line]) -> Chart | None:
     note = "Equal titles: the page whose title is the mention. Commonest: what its text most often links to."
     axis = Axis("right", SHARE)
     return chart(f"Known entities named right: {', '.join(ends)}", series, "step", axis, "{:.1%}", note)
-
-
-def methods(scored: Mapping[str, Any]) -> Chart | None:
-    """The accuracy of each method of linking on a set of documents, with its interval."""
-    rows = []
-    for method, scores in scored["methods"].items():
-        overall = scores["disambiguation"]["overall"]
-        if overall["mentions"]:
-            low, high = overall.get("accuracy_interval") or [overall["accuracy"]] * 2
-            found = {"name": method, "value": overall["accuracy"], "low": low, "high": high}
-            rows.append({**found, "colour": METHODS.get(method, 4)})
-    if not rows:
-        return None
-    shares = {row["name"]: row["value"] for row in rows}
-    right = [f"{name} {shares[name]:.1%}" for name in LINKERS if name in shares]
-    title = f"{scored['name']}: mentions that get the right page: {', '.join(right)}"
-    note = "Bars are intervals of 95 % over documents."
-    table = tuple((row["name"], *(f"{row[name]:.1%}" for name in ("value", "low", "high"))) for row in rows)
-    svg = drawn_intervals(rows, Axis("right", SHARE))
-    return Chart(title, svg, ("linked by", "right", "from", "to"), table, note)
 
 
 def reliability(scored: Mapping[str, Any]) -> Chart | None:
