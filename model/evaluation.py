@@ -31,11 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sequences", type=Path, nargs="?", help="folder of BuildSequences")
     parser.add_argument("--commonest", type=Path, help="commonest.arrow of Pretrain, for a second baseline")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    parser.add_argument("--rounds", type=int, default=1, help="times that a sequence is masked (default: 1)")
-    parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time (default: 8)")
     options = parser.parse_args(arguments)
-    if options.rounds < 1 or options.batch_size < 1:
-        parser.error("--rounds and --batch-size: 1 or more")
     try:
         if not options.sequences:
             options.model, options.sequences = of_workdir(options.model)
@@ -45,8 +41,7 @@ def main(arguments: list[str]) -> int:
         held_out = open_held_out(options.sequences, options.commonest, options.model)
         if not (masks_words := read_optional(options.model / PRETRAINING).get("word_head", True)):
             print("its word head was not trained: words are not judged", file=sys.stderr)
-        batches = {"rounds": options.rounds, "batch_size": options.batch_size}
-        print(json.dumps(evaluate(module, held_out, masks_words=masks_words, **batches), indent=1))
+        print(json.dumps(evaluate(module, held_out, masks_words=masks_words), indent=1))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

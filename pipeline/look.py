@@ -271,7 +271,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="+", help="a work directory, a stage's folder, a table or a text")
+    parser.add_argument("path", help="a work directory, a stage's folder, a table or a text")
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")
     parser.add_argument("--stage", metavar="NAME", help="of a work directory, this stage's newest folder")
     parser.add_argument("--table", help="show only the table of this name")
@@ -284,20 +284,15 @@ def make_parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Print what the command line asks for; gives the exit status."""
     options = make_parser().parse_args(arguments)
-    failed = False
     try:
-        for number, path in enumerate(options.paths):
-            if len(options.paths) > 1:
-                print("\n" * (number > 0) + f"== {path}")
-            try:
-                for line in describe(path, options):
-                    print(line.translate(UNPRINTABLE))
-            except (ValueError, pa.ArrowException) as error:
-                print(f"error: {error}".translate(UNPRINTABLE), file=sys.stderr)
-                failed = True
+        for line in describe(options.path, options):
+            print(line.translate(UNPRINTABLE))
+    except (ValueError, pa.ArrowException) as error:
+        print(f"error: {error}".translate(UNPRINTABLE), file=sys.stderr)
+        return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return int(failed)
+    return 0
 
 
 if __name__ == "__main__":

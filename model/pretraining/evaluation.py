@@ -79,10 +79,8 @@ def evaluate(
     *scores, commonest, known, titled = joined(ranks, entity_parts)
     if not len(titled):
         return figures
-    has_table = bool(held_out.commonest)
-    baselines = Baselines(
-        held_out.most_frequent, commonest if has_table else None, known if has_table else None, titled
-    )
+    by_table = {"commonest": (commonest, known)} if held_out.commonest else {}
+    baselines = Baselines(held_out.most_frequent, {**by_table, "title": (titled, titled)})
     return figures | entity_figures(Scores(*scores), baselines, held_out.training_counts, first_new)
 
 

@@ -1,6 +1,7 @@
 """Losses and ranks of masked words and entities, in bounded memory, and the figures that are made of them."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,14 +36,11 @@ class Scores(NamedTuple):
 class Baselines:
     """The predictions of the baselines at the same masked entities: among all labels, and among known entities.
 
-    `titled` is the entity whose title is the mention's text. Where a text has no commonest label or no title (-1), that
-    baseline, too, predicts the most frequent one.
+    `answers` are by the name of a baseline. Where one has none (-1), it, too, predicts the most frequent one.
     """
 
     most_frequent: tuple[int, int]
-    commonest: Integers | None
-    commonest_known: Integers | None
-    titled: Integers
+    answers: Mapping[str, tuple[Integers, Integers]]
 
 
 @torch.no_grad()
@@ -112,11 +110,10 @@ def group_figures(
             among = rank_figures(scores.ranks_among_known[is_inside])
             figures |= {f"{key}_among_known": value for key, value in among.items()}
         figures["most_frequent_top_1"] = float((labels == baselines.most_frequent[known]).mean())
-        commonest = baselines.commonest_known if known else baselines.commonest
-        for baseline, answers in (("commonest", commonest), ("title", baselines.titled)):
-            if answers is not None:
-                answer = np.where(answers[is_inside] < 0, baselines.most_frequent[known], answers[is_inside])
-                figures[f"{baseline}_top_1"] = float((labels == answer).mean())
+        for baseline, answers in baselines.answers.items():
+            answer = answers[known][is_inside]
+            answer = np.where(answer < 0, baselines.most_frequent[known], answer)
+            figures[f"{baseline}_top_1"] = float((labels == answer).mean())
     return {f"{name}_{key}": value for key, value in figures.items()}
 
 

@@ -1,56 +1,48 @@
 """Properties of pages from a wiki's table `page_props`, as a dumper of MySQL or MariaDB writes it: gzip or plain.
 
-The file is read a part at a time. What inserts rows into the table is read strictly; every other statement is skipped
-up to its end, those of other tables among them.
+Dumpers begin each statement on a line of its own, and write the ends of lines in values as escapes. So all lines up to
+one that inserts rows into the table are skipped, whatever they are; from there on rows are read strictly.
 """
 
 import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from functools import lru_cache
 from typing import IO, NoReturn, cast
 
 TABLE = "page_props"
 _CHUNK = 1 << 20
-# Bytes of a row, or of a statement's beginning: a value has 64 KiB at most, its escapes or digits as much again.
-_LONGEST = 1 << 18
-_LONGEST_SKIPPED = 1 << 26  # bytes of one value in a statement that is skipped
+_LONGEST = 1 << 18  # bytes of a row: a value has 64 KiB at most, its escapes or digits as much again
+_LONGEST_HEAD = 1 << 12  # bytes of a statement before its rows
 
 # Values: quoted text, with the name of its encoding before it; bytes as digits; numbers and NULL.
 _QUOTED = r"""(?:'(?>(?:[^'\\]++|\\.|'')*)'|"(?>(?:[^"\\]++|\\.|"")*)")"""
 _HEX = "(?>(?:[0-9A-Fa-f]{2})*)"
 _TEXT = rf"(?>(?:_\w++\s*+)?)(?:{_QUOTED}|0x{_HEX}|[xX]'{_HEX}')"
-_VALUE = rf"(?:{_TEXT}|[\w.+-]++)"
-_PATTERNS = {"pp_page": r"-?\d{1,99}+", "pp_propname": _TEXT, "pp_value": _TEXT}
-# Between statements, and the beginnings of statements.
-_COMMENT = r"/\*(?>(?:[^*]++|\*(?!/))*)\*/"
-_BLANKS = rf"(?>(?:\s|{_COMMENT})*)"
-_NAME = r"""(?:[`"]?[\w$-]+[`"]?\s*\.\s*)?[`"]?([\w$-]+)[`"]?"""
+_COMMA = r"\s*+,\s*+"
+_COLUMNS = r"""pp_page[`",\s]+pp_propname[`",\s]+pp_value"""
+# Behind a row: another one, or the end of the statement and of its line.
+_END = r"(,|;[ \t\r]*+(?=\n))"
 
 
-def _compiled(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[bytes]:
+def _compiled(pattern: str, flags: int = re.NOFLAG) -> re.Pattern[bytes]:
     return re.compile(pattern.encode("latin-1"), flags | re.DOTALL)
 
 
 # Almost all rows are so plain that a shorter pattern reads them.
-_PLAIN_ROW = _compiled(
-    r"\((-?\d{1,99}+),('[^'\\]*+'),('(?>(?:[^'\\]++|\\.|'')*)')(?>(?:,[\w.+-]++)?)\)([,;])", re.NOFLAG
+_PLAIN_ROW = _compiled(rf"\((-?\d{{1,99}}+),('[^'\\]*+'),('(?>(?:[^'\\]++|\\.|'')*)')(?>(?:,[\w.+-]++)?)\){_END}")
+_ROW = _compiled(
+    rf"\s*+\(\s*+(-?\d{{1,99}}+){_COMMA}({_TEXT}){_COMMA}({_TEXT})(?>(?:{_COMMA}(?:{_TEXT}|[\w.+-]++))*)\s*+\)\s*+{_END}"
 )
-_NO_ROW = _compiled("(?!)")
-_LITERAL = _compiled(_QUOTED)
 _ESCAPE = {quote: _compiled(rf"\\(.)|{quote}{quote}") for quote in "'\""}
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
-_BETWEEN = _compiled(rf"\xef\xbb\xbf|\s++|{_COMMENT}|(?:--|#|DELIMITER\b)[^\n]*+(?:\n|\Z)")
-_DATABASE = _compiled(r"-- [^\n]*\bDatabase: (\S+)|USE\s+`?([^`;]+)")
-_INSERT = _compiled(rf"(?:INSERT|REPLACE)\b(?>(?:\s|{_COMMENT}|\b(?:LOW_PRIORITY|DELAYED|IGNORE|INTO)\b)*){_NAME}")
-_ROWS = _compiled(rf"{_BLANKS}(\([^()]*+\))?{_BLANKS}VALUES?\b{_BLANKS}(?=\()")
-_CREATE = _compiled(rf"CREATE\s+TABLE\b(?>(?:\s|{_COMMENT}|\bIF\s+NOT\s+EXISTS\b)*){_NAME}")
-_STATEMENT = _compiled("(?=[A-Z(;])")
-# What a statement holds beside the `;` that ends it; what may go on behind the bytes at hand is no match.
-_SKIPPED = _compiled(
-    rf"""(?>(?:[^;'"`/#-]++|{_QUOTED}|`[^`]*+`|{_COMMENT}|(?:--\s|\#)[^\n]*+\n|/(?=[^*])|-(?=[^-]|-\S))*)"""
+# A line that names the database; or the head of a table of that name, which may have a prefix, or of rows of it.
+_LINE = _compiled(
+    rf"""\n(?:--\ [^\n]{{0,500}}?\bDatabase:\ `?([^`\s]+)(?=[`\s])
+    | (?:(INSERT|REPLACE)|CREATE\s+TABLE)\s[^\n(]{{0,500}}?((?<![\w$-])[\w$-]*{TABLE})[`"]?\s*+
+    (?(2)(?:\([`"\s]*{_COLUMNS}\b[^()]*+\))?\s*+VALUES?\s*+)(?=\())""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -65,29 +57,25 @@ class PageProps:
         """Open a file, and read its head. Raises: ValueError: there is no such file, or it is another one."""
         self.path, self.wanted = path, frozenset(wanted)
         self.database, self.others = "", 0
-        self._buffer, self._position, self._line = b"", 0, 1
+        self._buffer, self._position, self._line = b"\n", 0, 0
         self._table = ""
-        self._plain, self._row = _PLAIN_ROW, _row_pattern(tuple(_PATTERNS))
-        self._files = ExitStack()
         try:
-            file = open(path, "rb")  # noqa: SIM115
+            with open(path, "rb") as file:
+                is_gzip = file.read(2) == b"\x1f\x8b"
+            self._stream = cast(IO[bytes], gzip.open(path) if is_gzip else open(path, "rb"))  # noqa: SIM115
         except OSError as error:
             raise ValueError(f"{path}: cannot be read ({error.strerror or error}); check corpus.page_props") from None
-        self._files.enter_context(file)
-        is_gzip = file.peek(2).startswith(b"\x1f\x8b")
-        packed = gzip.GzipFile(fileobj=file)
-        self._stream = cast(IO[bytes], self._files.enter_context(packed) if is_gzip else file)
         try:
             self._has_rows = self._find_rows()
         except ValueError:
-            self._files.close()
+            self._stream.close()
             raise
 
     def __enter__(self) -> "PageProps":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._files.close()
+        self._stream.close()
 
     def __iter__(self) -> Iterator[tuple[int, str, bytes]]:
         """Page id, property and value of each row. Raises: ValueError: the file is damaged, or a row is not as it has
@@ -108,15 +96,9 @@ class PageProps:
     def _rows(self) -> Iterator[tuple[int, str, bytes]]:
         """The rows up to the end of the statement."""
         while True:
-            buffer, position, wanted, others = self._buffer, self._position, self.wanted, 0
-            match_plain, match_any, end = self._plain.match, self._row.match, b""
-            while end != b";":
-                if match := match_plain(buffer, position):
-                    page, literal, value, end = match.groups()
-                elif match := match_any(buffer, position):
-                    page, literal, value, end = match.group(*_PATTERNS, "end")
-                else:
-                    break
+            buffer, position, wanted, others, end = self._buffer, self._position, self.wanted, 0, b","
+            while end == b"," and (match := _PLAIN_ROW.match(buffer, position) or _ROW.match(buffer, position)):
+                page, literal, value, end = match.groups()
                 position = match.end()
                 if (name := _read_name(literal)) in wanted and 0 <= (number := int(page)) < 2**63:
                     self._position = position
@@ -125,90 +107,44 @@ class PageProps:
                     others += 1
             self._position = position
             self.others += others
-            if end == b";":
+            if end != b",":
                 return
             is_cut = len(self._buffer) - self._position < _LONGEST
             if not (is_cut and self._read_on()):
-                self.fail(self._rest(), "a row (page, 'property', 'value', ...) and a comma or semicolon")
+                rest = self._buffer[self._position :]
+                self.fail(rest, "a row (page, 'property', 'value', ...) and a comma, or a semicolon that ends its line")
 
     def _find_rows(self) -> bool:
         """Go to the rows of the next statement that has some; whether there are any."""
         while True:
-            while len(self._buffer) - self._position < _LONGEST and self._read_on():
-                pass
-            if database := _DATABASE.match(self._buffer, self._position):
-                self.database = (database[1] or database[2]).decode("utf-8", "replace").strip("` ")
-            if between := _BETWEEN.match(self._buffer, self._position):
-                self._position = between.end()
-            elif (insert := _INSERT.match(self._buffer, self._position)) and self._is_ours(insert):
-                self._position = insert.end()
-                if not (rows := _ROWS.match(self._buffer, self._position)):
-                    self.fail(insert[0] + self._rest(), f"INSERT INTO `{TABLE}` VALUES (...)")
-                if rows[1] and not self._read_columns(rows[1]):
-                    self.fail(rows[1], f"the columns {', '.join(_PATTERNS)}")
-                self._position = rows.end()
-                return True
-            elif _STATEMENT.match(self._buffer, self._position):
-                if (create := _CREATE.match(self._buffer, self._position)) and self._is_ours(create):
-                    self._read_columns(_LITERAL.sub(b"", self._rest()))
-                self._skip()
-            elif rest := self._rest():
-                self.fail(rest, "a statement of SQL, as mysqldump and mariadb-dump write it")
-            elif not self._table:
-                raise ValueError(f"{self.path}: no table {TABLE}; wanted the dump's WIKI-DATE-{TABLE}.sql.gz")
-            else:
-                return False
-
-    def _is_ours(self, statement: re.Match[bytes]) -> bool:
-        """Return whether a statement is about the table, which may have a prefix."""
-        if not statement[1].endswith(TABLE.encode()):
-            return False
-        name = f"{self.database}.{statement[1].decode()}".lstrip(".")
-        if self._table not in ("", name):
-            self.fail(statement[0], f"the table {self._table} alone")
-        self._table = name
-        return True
-
-    def _read_columns(self, names: bytes) -> bool:
-        """Read rows from here on with their columns in this order; False where one is missing."""
-        columns = tuple(dict.fromkeys(name.decode() for name in re.findall(rb"\bpp_\w+", names)))
-        if not set(_PATTERNS) <= set(columns):
-            return False
-        self._plain = _PLAIN_ROW if columns[: len(_PATTERNS)] == tuple(_PATTERNS) else _NO_ROW
-        self._row = _row_pattern(columns)
-        return True
-
-    def _skip(self) -> None:
-        """Go behind the end of a statement."""
-        while True:
-            match = _SKIPPED.match(self._buffer, self._position)
-            self._position = match.end() if match else self._position
-            if self._buffer.startswith(b";", self._position):
-                self._position += 1
-                return
-            if len(self._buffer) - self._position > _LONGEST_SKIPPED or not self._read_on():
-                self.fail(self._rest(), "a semicolon that ends the statement")
-
-    def _rest(self) -> bytes:
-        return self._buffer[self._position : self._position + _LONGEST]
+            while found := _LINE.search(self._buffer, self._position):
+                self._position = found.end()
+                if found[1]:
+                    self.database = found[1].decode("utf-8", "replace")
+                    continue
+                name = f"{self.database}.{found[3].decode()}".lstrip(".")
+                if self._table not in ("", name):
+                    self.fail(found[0].strip(), f"the table {self._table} alone")
+                self._table = name
+                if found[2]:
+                    return True
+            self._position = max(self._position, len(self._buffer) - _LONGEST_HEAD)
+            if not self._read_on():
+                break
+        if not self._table:
+            raise ValueError(f"{self.path}: no table {TABLE}; wanted the dump's WIKI-DATE-{TABLE}.sql.gz")
+        return False
 
     def _read_on(self) -> bool:
-        """Read another part behind what is left; whether there was one."""
+        """Read another part behind what is left; whether there was one. The last line ends as all others do."""
         try:
             chunk = self._stream.read(_CHUNK)
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"{self.path}: damaged or cut off ({error}); download it again") from None
+        is_end = not chunk and not self._buffer.endswith(b"\n")
         self._line += self._buffer.count(b"\n", 0, self._position)
-        self._buffer, self._position = self._buffer[self._position :] + chunk, 0
-        return bool(chunk)
-
-
-def _row_pattern(columns: tuple[str, ...]) -> re.Pattern[bytes]:
-    """The pattern of a row and of the sign behind it; further columns may follow."""
-    last = max(columns.index(name) for name in _PATTERNS)
-    fields = (f"(?P<{name}>{_PATTERNS[name]})" if name in _PATTERNS else _VALUE for name in columns[: last + 1])
-    comma = r"\s*+,\s*+"
-    return _compiled(rf"\s*+\(\s*+{comma.join(fields)}(?>(?:{comma}{_VALUE})*)\s*+\)\s*+(?P<end>[,;])", re.NOFLAG)
+        self._buffer, self._position = self._buffer[self._position :] + (b"\n" if is_end else chunk), 0
+        return bool(chunk) or is_end
 
 
 def _read(literal: bytes) -> bytes:

@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import Any
 
 from pipeline import schemas, storage
-from pipeline.lookup.entities import Aliases
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import (
@@ -25,6 +24,7 @@ from pipeline.sequences.shards import (
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
+from pipeline.storage.tries import TextMap
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
@@ -126,7 +126,7 @@ class SequenceBuilder(BlockJob):
             build_page,
             language=settings.language,
             tokenizer=tokenizer,
-            entity_id=Aliases(settings.aliases).get,
+            entity_id=TextMap(settings.aliases).get,
             limits=settings.limits,
             profile=settings.profile,
             splitter=settings.splitter,

@@ -12,7 +12,7 @@ SPECIAL_ENTITIES = (PAD, UNK, MASK)
 UNK_ID = SPECIAL_ENTITIES.index(UNK)
 SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
 FILE = "entity_vocab"
-ALIASES = "aliases.tries"
+ALIASES = "aliases.tries"  # every title or redirect that ends at an entity, with its id
 QIDS = "entity_qids.json"
 
 Row = tuple[str, int, int, str | None]  # title, link count, page id, QID
@@ -178,10 +178,6 @@ _READERS: Mapping[str, Callable[[str, str | None], Iterator[Entry]]] = {
     "jsonl": _read_jsonl,
     "json": _read_json,
 }
-
-
-class Aliases(TextMap):
-    """Every title or redirect that ends at a vocabulary entity -> its id (`get`), memory-mapped."""
 
 
 def alias_rows(titles: Sequence[str], entity_ids: Mapping[str, int] | TextMap) -> Iterator[tuple[str, int]]:

@@ -53,7 +53,7 @@ def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
 
 def read_vocab(path: Path) -> dict[str, int]:
     """Token -> id, from RoBERTa's vocab.json. Raises: ValueError for anything else."""
-    vocab = _read_json(path, "use RoBERTa's vocab.json")
+    vocab = _read_object(path, "use RoBERTa's vocab.json")
     if not is_vocabulary(vocab):
         raise ValueError(f"{path}: found no object of token -> id; use RoBERTa's vocab.json")
     return vocab
@@ -200,18 +200,14 @@ def _read_tokenizer_json(path: Path) -> tuple[dict[str, int], Normalizer]:
     return model["vocab"], Normalizer(**found)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
-    value = _read_json(path, "use a BERT tokenizer's files")
-    if not isinstance(value, dict):
-        raise ValueError(f"{path}: found no JSON object; use a BERT tokenizer's files")
-    return value
-
-
-def _read_json(path: Path, remedy: str) -> Any:
+def _read_object(path: Path, remedy: str = "use a BERT tokenizer's files") -> dict[str, Any]:
     try:
-        return json.loads(_read_text(path, remedy))
+        value = json.loads(_read_text(path, remedy))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: no JSON ({error}); {remedy}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: found no JSON object; {remedy}")
+    return value
 
 
 def _read_text(path: Path, remedy: str) -> str:

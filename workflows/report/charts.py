@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from workflows.report.drawing import SHARE, Axis, Series, drawn_intervals, drawn_lines
+from workflows.report.drawing import SHARE, Axis, Series, drawn_lines
 
 if TYPE_CHECKING:
     import markupsafe
@@ -49,7 +49,6 @@ def charts(content: Mapping[str, Any]) -> dict[str, Chart]:
         made["held-out-known-entity"] = known_entities(held_out.get(PRETRAIN, ()))
     if linking := content["linking"]:
         for number, each in enumerate(linking["sets"]):
-            made[f"methods-{number}"] = methods(each)
             made[f"reliability-{number}"] = reliability(each)
     return {name: chart for name, chart in made.items() if chart}
 
@@ -63,7 +62,7 @@ def losses(logs: Mapping[str, Iterable[Line]], what: str) -> Chart | None:
     things = "words" if what == "word" else "entities"
     title = f"Masked {things}: the loss goes from {first:.2f} at step {start:,} to {last:.2f} at step {end:,}"
     note = "Each point is the mean since the line of the log before."
-    return chart(title, series, "step", Axis("loss", ",.2~f"), "{:.3f}", note)
+    return chart(title, series, Axis("loss", ",.2~f"), "{:.3f}", note)
 
 
 def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
@@ -72,7 +71,7 @@ def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
     if not series:
         return None
     title = f"{series[0].points[-1][1]:.1%} of the masked words on held-out pages are predicted right"
-    return chart(title, series, "step", Axis("right", SHARE, from_zero=True), "{:.1%}")
+    return chart(title, series, Axis("right", SHARE, from_zero=True), "{:.1%}")
 
 
 def known_entities(evaluations: Sequence[Line]) -> Chart | None:
@@ -87,27 +86,7 @@ def known_entities(evaluations: Sequence[Line]) -> Chart | None:
     ends = [f"{name} {share:.1%}" for share, name in (model, *sorted(others)[-1:])]
     note = "Equal titles: the page whose title is the mention. Commonest: what its text most often links to."
     axis = Axis("right", SHARE)
-    return chart(f"Known entities named right: {', '.join(ends)}", series, "step", axis, "{:.1%}", note)
-
-
-def methods(scored: Mapping[str, Any]) -> Chart | None:
-    """The accuracy of each method of linking on a set of documents, with its interval."""
-    rows = []
-    for method, scores in scored["methods"].items():
-        overall = scores["disambiguation"]["overall"]
-        if overall["mentions"]:
-            low, high = overall.get("accuracy_interval") or [overall["accuracy"]] * 2
-            found = {"name": method, "value": overall["accuracy"], "low": low, "high": high}
-            rows.append({**found, "colour": METHODS.get(method, 4)})
-    if not rows:
-        return None
-    shares = {row["name"]: row["value"] for row in rows}
-    right = [f"{name} {shares[name]:.1%}" for name in LINKERS if name in shares]
-    title = f"{scored['name']}: mentions that get the right page: {', '.join(right)}"
-    note = "Bars are intervals of 95 % over documents."
-    table = tuple((row["name"], *(f"{row[name]:.1%}" for name in ("value", "low", "high"))) for row in rows)
-    svg = drawn_intervals(rows, Axis("right", SHARE))
-    return Chart(title, svg, ("linked by", "right", "from", "to"), table, note)
+    return chart(f"Known entities named right: {', '.join(ends)}", series, axis, "{:.1%}", note)
 
 
 def reliability(scored: Mapping[str, Any]) -> Chart | None:
@@ -149,13 +128,13 @@ def known_points(points: Iterable[tuple[float, float | None]]) -> list[tuple[flo
     return thinned([(x, y) for x, y in points if y is not None and math.isfinite(y)], POINTS)
 
 
-def chart(title: str, series: Sequence[Series], x: str, y: Axis, form: str, note: str = "") -> Chart:
-    """A chart of lines, its table with a column for each of them."""
+def chart(title: str, series: Sequence[Series], y: Axis, form: str, note: str = "") -> Chart:
+    """A chart of lines by step, its table with a column for each of them."""
     steps = thinned(sorted({at for each in series for at, _ in each.points}))
     values = [dict(each.points) for each in series]
     rows = [(f"{step:,}", *(form.format(of[step]) if step in of else "" for of in values)) for step in steps]
-    svg = drawn_lines(series, Axis(x), y)
-    return Chart(title, svg, (x, *(each.name for each in series)), tuple(rows), note)
+    svg = drawn_lines(series, Axis("step"), y)
+    return Chart(title, svg, ("step", *(each.name for each in series)), tuple(rows), note)
 
 
 def thinned(values: Sequence[T], most: int = TABLE_ROWS) -> list[T]:

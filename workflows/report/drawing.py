@@ -38,7 +38,6 @@ _CONFIG = {
     },
 }
 _LINE = {"type": "line", "strokeWidth": 2, "aria": False}
-_RANGE = {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False}
 _POINT = {"type": "point", "filled": True, "opacity": 1}
 SHARE = ".0%"  # a format
 
@@ -93,21 +92,6 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
     points = {**marked, "encoding": {"size": size, "description": {"field": "tip"}}}
     places = {"x": {"field": "x", **x.spec(at)}, "y": {"field": "y", **y.spec()}}
     return drawn({"data": {"values": values}, "encoding": {**places, "color": colour}, "layer": [line, points]})
-
-
-def drawn_intervals(rows: Sequence[Mapping[str, Any]], x: Axis) -> "markupsafe.Markup":
-    """A point with its interval for each row: `name`, `value`, `low`, `high` and the number of its `colour`."""
-    values = [{**row, "tip": f"{row['name']}: {row['value']:.1%}"} for row in rows]
-    names = [row["name"] for row in rows]
-    scale = {"domain": names, "range": [_colour(row["colour"]) for row in rows]}
-    named: dict[str, Any] = {"field": "name", "type": "nominal", "sort": None}
-    places = {"y": {**named, "axis": {"title": None, "labelFontSize": 12}}}
-    places["color"] = {**named, "scale": scale, "legend": None}
-    rule = {"mark": _RANGE, "encoding": {"x": {"field": "low", **x.spec()}, "x2": {"field": "high"}}}
-    values_of = {"x": {"field": "value", **x.spec()}, "description": {"field": "tip"}}
-    point = {"mark": {**_POINT, "size": 90}, "encoding": values_of}
-    layers = {"encoding": places, "layer": [rule, point]}
-    return drawn({"height": 34 * len(rows), "data": {"values": values}, **layers})
 
 
 def _colour(number: int) -> str:

@@ -149,7 +149,7 @@ def curves(names: Sequence[str], runs: Sequence[Reported]) -> Iterator[tuple[str
         if series:
             ends = [f"{each.name} {number.format(each.points[-1][1])}" for each in series]
             axis = Axis("right" if form == SHARE else "loss", form, from_zero=form == SHARE)
-            yield figure, chart(f"{title}: {', '.join(ends)}", series, "step", axis, number)
+            yield figure, chart(f"{title}: {', '.join(ends)}", series, axis, number)
 
 
 def shown_settings(run: Run) -> dict[str, str]:

@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from model.hf import compare
 from model.hf.__main__ import main
-from model.hf.compare import check, random_sequences
-from tests.support.models import TINY, luke_of_transformers, save_tied, words_of_transformers
+from model.hf.compare import check
+from tests.support.models import luke_of_transformers, save_tied, words_of_transformers
 
 ALL = {"word states", "word logits", "entity states", "entity logits"}
 OUTPUTS = {
@@ -95,15 +95,3 @@ def test_what_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "model" / "model.safetensors").write_bytes(b"\0" * 99)
     assert main(["check", folder]) == 2
     assert "model.safetensors: not a whole safetensors file" in capsys.readouterr().err
-
-
-def test_sequences_have_different_lengths_and_are_within_the_tables() -> None:
-    found = random_sequences(TINY, entities=True)
-    assert len({len(each.word_ids) for each in found}) == len(found)
-    for each in found:
-        assert (each.word_ids != TINY.pad_token_id).all()
-        assert each.word_ids.max() < TINY.vocab_size
-        assert each.entity_ids.max() < TINY.entity_vocab_size
-        assert each.entity_starts.min() >= 0
-        assert each.entity_ends.max() <= len(each.word_ids)
-        assert {*(each.entity_ends - each.entity_starts).tolist()} == {1, 2, 3, 4}

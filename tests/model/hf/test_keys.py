@@ -154,13 +154,6 @@ def test_names_of_the_first_bert_are_read(tmp_path: Path) -> None:
     assert len(found) == sum("entity" not in key for key in wanted)
 
 
-def test_a_second_head_for_words_is_refused() -> None:
-    state = to_transformers(LukeForPretraining(TINY).state_dict())
-    bias = {"cls.predictions.bias": torch.ones(TINY.vocab_size)}
-    with pytest.raises(ValueError, match=r"cls\.predictions\.bias differs from lm_head\.bias, to which it is"):
-        from_transformers(state | bias, "folder", with_heads=True)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -1,10 +1,8 @@
 """Recipes over presets: what each value changes, in the model and in training, and every refusal."""
 
 import json
-import re
 import tomllib
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +130,6 @@ def test_width_takes_heads_and_the_inner_layer_along() -> None:
 # Values that cannot be, and what the error begins with.
 REFUSED = [
     ({"num_layers": 3}, "num_layers is no value of a recipe, did you mean num_hidden_layers"),
-    ({"xyz": 3}, "xyz is no value of a recipe"),
     ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
     ({"num_hidden_layers": 1.5}, "num_hidden_layers is 1.5, .* type int"),
     ({"hidden_size": 100}, "hidden_size is 100, .* a multiple of 64"),
@@ -142,7 +139,6 @@ REFUSED = [
     ({"steps": [1, 2, 3]}, "steps has 3 values"),
     ({"steps": 8}, "warmup_steps is 5"),
     ({"learning_rate": 0}, "learning_rate is 0.0"),
-    ({"warmup_steps": -1}, "warmup_steps is -1"),
     ({"phases": []}, r"phases is \[\]"),
     ({"phases": ["old"]}, r"phases is \['old'\]"),
     ({"phases": ["new"]}, "phases has 'new' alone"),
@@ -150,9 +146,7 @@ REFUSED = [
     ({"weight_decay": -0.1}, "weight_decay is -0.1"),
     ({"tokens_per_batch": -1}, "tokens_per_batch is -1"),
     ({"betas": [0.9]}, r"betas is \(0.9,\)"),
-    ({"masked_word_share": -0.1}, "masked_word_share is -0.1"),
     ({"masked_word_share": 0, "masked_entity_share": 0}, "masked_word_share and masked_entity_share are 0"),
-    ({"entity_start": "zero"}, "entity_start is 'zero', .* auto, titles, random"),
     ({"entity_start": "titles"}, "entity_start is 'titles', .* base model"),
     ({"precision": "fp8"}, "precision is 'fp8', .* auto, float32, bf16"),
 ]
@@ -332,27 +326,6 @@ def test_the_recipe_of_entity_disambiguation_has_the_authors_numbers() -> None:
     }
     other = choose("base", recipe | {"steps": [2500, 15_000]}, base_model="bert-base-uncased").recipe
     assert [phase.steps for phase in other.phases] == [2500, 15_000]
-
-
-def test_the_recipe_of_one_gpu_is_that_of_the_experiment() -> None:
-    """Candidate D of benchmarks/results/2026-11-26-gpu-queue.txt, by its options there."""
-    queue = (ROOT / "benchmarks/results/2026-11-26-gpu-queue.txt").read_text(encoding="utf-8")
-    rows = re.search(r"^D, seeds[^-]+(--.*)\n +(--.*)$", queue, re.M)
-    assert rows is not None
-    words = re.sub(r" {2,}[\d to]+$", "", rows[1]).split() + rows[2].split()
-    flags = {name.removeprefix("--"): value for name, value in pairwise(words) if name.startswith("--")}
-    found = choose("small", of_example("one_gpu.toml"), base_model="minilm")
-    [phase] = found.recipe.phases
-    start = found.recipe.start_of_entities(base_model="minilm", profile="fixed")
-    assert start == "titles", "which was the start around a base model when it was measured"
-    assert {
-        "masked-words": found.recipe.masked_word_share,
-        "batch-size": found.recipe.batch_size,
-        "steps": phase.steps,
-        "warmup-steps": phase.warmup_steps,
-        "dropout": found.sizes["hidden_dropout_prob"],
-        "learning-rate": phase.learning_rate,
-    } == {name: float(value) for name, value in flags.items() if name not in ("evaluate-every", "workers")}
 
 
 @pytest.mark.parametrize(

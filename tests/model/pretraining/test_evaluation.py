@@ -254,8 +254,6 @@ def test_command_line(
     arguments = [str(tmp_path), str(folder), "--device", "cpu"]
     assert evaluation.main(arguments) == 0
     assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder))
-    assert evaluation.main([*arguments, "--rounds", "2"]) == 0
-    assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder), rounds=2)
     # What was left out of training was not seen.
     (tmp_path / PRETRAINING).write_text('{"recipe": {"min_entities": 3}}')
     assert evaluation.main(arguments) == 0
@@ -264,8 +262,6 @@ def test_command_line(
     assert json.loads(capsys.readouterr().out) == wanted != evaluate(module, HeldOut.open(folder))
     assert evaluation.main([str(tmp_path), str(tmp_path)]) == 1
     assert "manifest.json: no such file" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        evaluation.main([*arguments, "--rounds", "0"])
     (tmp_path / PRETRAINING).write_text('{"word_head": false}')
     assert evaluation.main(arguments) == 0
     said = capsys.readouterr()

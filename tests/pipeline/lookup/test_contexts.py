@@ -12,13 +12,11 @@ pytest.importorskip("marisa_trie", reason="contexts are read with marisa-trie")
 from pipeline import storage
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import ContextTable, words_of
-from pipeline.lookup.names import tokens
 from tests.support import DATA, oracle_tables
 from tests.support import oracle_contexts as oracle
 from tests.support.contexts import write_context_table, write_contexts
 from tests.support.mentions import pages_of_dump
 from tests.support.oracle_tables import Pages
-from tests.support.properties import given, st
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +104,6 @@ def test_each_title_is_looked_up_once(pages: Pages, tmp_path: Path, monkeypatch:
     assert next(calls) == 2
     assert one.tolist() == [three[0], two[0], three[0]]
     assert three[0] > 0
-
-
-@given(st.text())
-def test_words_are_tokens_that_begin_with_a_letter_or_a_digit(text: str) -> None:
-    for each in (text, text.encode("ascii", "ignore").decode()):
-        words = [match.group().casefold() for match in tokens(each) if match.group()[0].isalnum()]
-        assert words_of(each) == words
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.lookup.entities import SPECIAL_ROWS, Aliases, EntityVocab, alias_rows
-from pipeline.storage.tries import write_numbers
+from pipeline.lookup.entities import SPECIAL_ROWS, EntityVocab, alias_rows
+from pipeline.storage.tries import TextMap, write_numbers
 
 PAGES = [("Top", 9, 60), ("Ape", 5, 10), ("Zebra", 5, 30), ("Ångström", 5, 20), ("😀", 5, 40), ("Rare", 1, 50)]
 
@@ -122,7 +122,7 @@ def test_aliases(tmp_path: Path) -> None:
     path = str(tmp_path / "aliases.tries")
     pq.write_table(pa.Table.from_pylist(titles), tmp_path / "titles.parquet")
     assert write_numbers(path, alias_rows([str(tmp_path / "titles.parquet")], ids)) == 3
-    aliases = Aliases(path)
+    aliases = TextMap(path)
     assert len(aliases) == 3
     wanted = {"Ape": 3, "Apes": 3, "😀": 4}
     wanted |= dict.fromkeys(("Loop", "Gone", "Small", "[MASK]", "", "Ap"))

@@ -113,21 +113,6 @@ def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
             open_arrow(tmp_path / name)
 
 
-def test_other_libraries_open_shards(tmp_path: Path) -> None:
-    import duckdb
-    from datasets import Dataset
-
-    path = tmp_path / "a.arrow"
-    write(path, rows(2000))
-    data = Dataset.from_file(str(path))
-    assert len(data) == 2000
-    assert data[1999]["word_ids"] == [1999, 65535, 0]
-    with pa.memory_map(str(path)) as source:
-        shard_rows = duckdb.from_arrow(pa.ipc.open_stream(source))
-        found = shard_rows.aggregate("sum(len(word_ids)), max(page_id)").fetchall()
-    assert found == [(6000, 1 << 40 | 1999)]
-
-
 @given(st.integers(0, 1 << 62), st.floats(0, 1), st.floats(0, 1))
 def test_pages_held_out_at_one_share_are_so_at_larger_ones(page_id: int, one: float, other: float) -> None:
     small, large = sorted((one, other))

@@ -2,7 +2,6 @@
 
 import html
 import re
-import statistics
 from itertools import pairwise, product
 
 import jinja2
@@ -64,7 +63,6 @@ def test_statistics_are_those_of_numpy(values, paper) -> None:
     assert figure.mean == pytest.approx(100 * np.mean(values))
     if len(values) > 1:
         assert figure.deviation == pytest.approx(100 * np.std(values, ddof=1), abs=1e-9)
-        assert figure.deviation == pytest.approx(100 * statistics.stdev(values), abs=1e-9)
         assert figure.best == 100 * max(values)
     else:
         assert figure.deviation is figure.best is None
