@@ -12,7 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+INDEX, OLD_WEIGHTS = "model.safetensors.index.json", "pytorch_model.bin"
 # Beside a pretrained model: its configuration, its held-out figures, and its predictions for some mentions.
 PRETRAINING, EVALUATION, ANSWERS = "pretraining.json", "evaluation.jsonl", "answers.jsonl"
 
@@ -70,12 +71,25 @@ def pretrained_words(folder: Path) -> int | None:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder: safetensors or else pytorch_model.bin."""
+    """All tensors of a folder: safetensors (whole or in parts) or else pytorch_model.bin."""
     if (folder / WEIGHTS).is_file():
         return read_tensors(folder / WEIGHTS)
+    if (folder / INDEX).is_file():
+        return {key: tensor for part in read_parts(folder / INDEX) for key, tensor in read_tensors(part).items()}
     if (folder / OLD_WEIGHTS).is_file():
         return read_old_tensors(folder / OLD_WEIGHTS)
-    raise ValueError(f"{folder}: neither {WEIGHTS} nor {OLD_WEIGHTS}; give a folder with weights")
+    raise ValueError(f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with weights")
+
+
+def read_parts(index: Path) -> list[Path]:
+    """The safetensors files that an index names, all of them beside it."""
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise ValueError(f"{index}: no weight_map in it; write or download it again")
+    names = sorted({str(name) for name in weight_map.values()})
+    if outside := [name for name in names if Path(name).name != name]:
+        raise ValueError(f"{index}: {outside[0]!r} is not a file beside it; download the model again")
+    return [index.with_name(name) for name in names]
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -11,11 +11,12 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 
 _NAME = re.compile(r"(\w[\w.-]*(?:/[\w.-]+)?)(?:@([\w./-]+))?")
 _TIMEOUT_SECONDS = 10
 _MODEL_FILES = ("*.json", "merges.txt", "vocab.txt")
-_WEIGHTS, _OLD_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+_WEIGHTS, _OLD_WEIGHTS = "*.safetensors", "pytorch_model.bin"
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ def check_weights(name: str, parameter: str) -> None:
 
 
 def _weights_of(model: HubModel) -> str:
-    """The file with the weights: the old format only where there is no other."""
-    for name in (_WEIGHTS, _OLD_WEIGHTS):
-        if name in model.files:
-            return name
+    """The pattern of the files with the weights: the old format only where there is no other."""
+    for pattern in (_WEIGHTS, _OLD_WEIGHTS):
+        if any(fnmatch(file, pattern) for file in model.files):
+            return pattern
     raise ValueError(
         f"{model.asked}: found neither {_WEIGHTS} nor {_OLD_WEIGHTS} {model.place}; give a model with weights "
         "of PyTorch"

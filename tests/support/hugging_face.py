@@ -15,9 +15,10 @@ Files = dict[str, bytes]
 OLD, NEW = "pytorch_model.bin", "model.safetensors"
 SMALL = {"config.json": b'{"model_type": "roberta", "hidden_size": 768}', "README.md": b"a card"}
 ROBERTA = {**SMALL, "vocab.json": b'{"<s>": 0}', "merges.txt": b"#version: 0.2\n", "tokenizer.json": b"{}"}
-KERAS = {"tf_model.h5": b"other"}
+KERAS, TWO = {"tf_model.h5": b"other"}, [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
 REPOSITORIES = {
     "someone/luke": {**ROBERTA, **KERAS, "entity_vocab.json": b"[]", NEW: b"new", OLD: b"old"},
+    "someone/large": {**ROBERTA, **{name: name.encode() for name in TWO}},
     "someone/old": {**ROBERTA, **KERAS, OLD: b"old"},
     "someone/bert": {**SMALL, "vocab.txt": b"[PAD]\n", "tokenizer_config.json": b"{}", NEW: b"new"},
     "someone/flax": {**ROBERTA, "flax_model.msgpack": b"other"},

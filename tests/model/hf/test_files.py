@@ -1,5 +1,6 @@
-"""Files of weights: whole, in the old format, and nothing else."""
+"""Files of weights: whole, in parts, in the old format, and nothing else."""
 
+import json
 import pickle
 from pathlib import Path
 
@@ -67,6 +68,25 @@ def test_only_dictionaries_of_tensors_are_weights(tmp_path: Path) -> None:
         torch.save(content, tmp_path / "pytorch_model.bin")
         with pytest.raises(ValueError, match=r"pytorch_model\.bin: (list|dict) found, a dictionary of tensors"):
             read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ({"weight_map": {"a.weight": "../a.safetensors"}}, r"'\.\./a\.safetensors' is not a file beside it"),
+        ({"weight_map": {"a.weight": "/etc/passwd"}}, r"'/etc/passwd' is not a file beside it"),
+        ({"weight_map": ["a"]}, r"index\.json: no weight_map in it"),
+        ({}, r"index\.json: no weight_map in it"),
+        ({"weight_map": {"a.weight": "b.safetensors"}}, r"b\.safetensors: not a whole safetensors file"),
+    ],
+)
+def test_index_names_files_beside_it(tmp_path: Path, index: dict[str, object], message: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match=message):
+        read_weights(folder)
 
 
 @pytest.mark.parametrize(

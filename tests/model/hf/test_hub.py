@@ -6,7 +6,7 @@ import pytest
 
 from model.hf import hub as engine
 from model.hf.load import load_luke
-from tests.support.hugging_face import NEW, OLD, Hub, fetched, forget
+from tests.support.hugging_face import NEW, OLD, TWO, Hub, fetched, forget
 from tests.support.models import words_of_transformers
 
 
@@ -27,7 +27,9 @@ def test_without_a_network_the_cache_serves(hub: Hub, tmp_path: Path, monkeypatc
             engine.find_model(name, "--weights")
 
 
-@pytest.mark.parametrize(("name", "weights"), [("someone/luke", {NEW}), ("someone/old", {OLD})])
+@pytest.mark.parametrize(
+    ("name", "weights"), [("someone/luke", {NEW}), ("someone/large", {*TWO}), ("someone/old", {OLD})]
+)
 def test_old_weights_are_fetched_only_where_there_are_no_others(hub: Hub, name: str, weights: set[str]) -> None:
     engine.model_folder(name, "--weights")
     names = fetched(hub)

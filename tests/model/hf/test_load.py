@@ -1,5 +1,6 @@
 """Model folders: ours and transformers', whole or refused."""
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_queries_that_are_there_are_kept_or_left_out(tmp_path: Path, caplog: pyt
     assert key not in original.state_dict()
 
 
-def test_weights_in_the_old_format(tmp_path: Path) -> None:
+def test_weights_in_parts_and_in_the_old_format(tmp_path: Path) -> None:
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path)
     torch.manual_seed(0)
     wanted = load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4).state_dict()
@@ -66,8 +67,17 @@ def test_weights_in_the_old_format(tmp_path: Path) -> None:
     torch.save(weights, tmp_path / "pytorch_model.bin")
     torch.manual_seed(0)
     old = load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4).state_dict()
+    (tmp_path / "pytorch_model.bin").unlink()
+    keys = sorted(weights)
+    for number, part in enumerate((keys[:9], keys[9:])):
+        save_file({key: weights[key] for key in part}, tmp_path / f"model-{number}.safetensors")
+    index = {key: f"model-{int(position >= 9)}.safetensors" for position, key in enumerate(keys)}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    torch.manual_seed(0)
+    parts = load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4).state_dict()
     for key, tensor in wanted.items():
         assert torch.equal(old[key], tensor)
+        assert torch.equal(parts[key], tensor)
 
 
 def test_missing_unexpected_and_misshapen_weights_are_refused(tmp_path: Path) -> None:
@@ -82,7 +92,7 @@ def test_missing_unexpected_and_misshapen_weights_are_refused(tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"layers\.0\.output\.bias has shape \(3,\), the configuration wants \(16,\)"):
         load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
     path.unlink()
-    with pytest.raises(ValueError, match=r"neither model\.safetensors nor "):
+    with pytest.raises(ValueError, match=r"none of model\.safetensors, "):
         load_luke(str(tmp_path), use_entity_aware_attention=False, mask_word=4)
 
 

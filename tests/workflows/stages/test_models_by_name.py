@@ -70,7 +70,7 @@ def test_names_without_a_model_are_refused_by_their_parameter(hub: Hub, tmp_path
 
     luke, model = "^fine_tuning.weights.luke", "^pretraining.base_model"
     for kind, run, message in (
-        (FineTune, weights("someone/flax"), rf"{luke} someone/flax: found neither model\.safetensors nor "),
+        (FineTune, weights("someone/flax"), rf"{luke} someone/flax: found neither \*\.safetensors nor "),
         (Pretrain, base("someone/flax"), rf"{model} someone/flax: found neither .* at Hugging"),
         (FineTune, weights("./luke"), rf"{luke} .*/luke: no such folder; give"),
         (FineTune, weights("someone/none"), rf"{luke} someone/none: .* \(404 .* Not Found"),
