@@ -21,7 +21,6 @@ _QUOTED = r"""(?:'(?>(?:[^'\\]++|\\.|'')*)'|"(?>(?:[^"\\]++|\\.|"")*)")"""
 _HEX = "(?>(?:[0-9A-Fa-f]{2})*)"
 _TEXT = rf"(?>(?:_\w++\s*+)?)(?:{_QUOTED}|0x{_HEX}|[xX]'{_HEX}')"
 _COMMA = r"\s*+,\s*+"
-_COLUMNS = r"""pp_page[`",\s]+pp_propname[`",\s]+pp_value"""
 # Behind a row: another one, or the end of the statement and of its line.
 _END = r"(,|;[ \t\r]*+(?=\n))"
 
@@ -41,9 +40,10 @@ _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z
 _LINE = _compiled(
     rf"""\n(?:--\ [^\n]{{0,500}}?\bDatabase:\ `?([^`\s]+)(?=[`\s])
     | (?:(INSERT|REPLACE)|CREATE\s+TABLE)\s[^\n(]{{0,500}}?((?<![\w$-])[\w$-]*{TABLE})[`"]?\s*+
-    (?(2)(?:\([`"\s]*{_COLUMNS}\b[^()]*+\))?\s*+VALUES?\s*+)(?=\())""",
+    (?(2)(\([^()]{{0,2000}}+\))?\s*+VALUES?\s*+)(?=\())""",
     re.IGNORECASE | re.VERBOSE,
 )
+_COLUMNS = re.compile(rb"""\([`"\s]*pp_page[`",\s]+pp_propname[`",\s]+pp_value\b""")
 
 
 class PageProps:
@@ -126,6 +126,8 @@ class PageProps:
                 if self._table not in ("", name):
                     self.fail(found[0].strip(), f"the table {self._table} alone")
                 self._table = name
+                if found[4] and not _COLUMNS.match(found[4]):
+                    self.fail(found[4], "the columns pp_page, pp_propname and pp_value, in this order")
                 if found[2]:
                     return True
             self._position = max(self._position, len(self._buffer) - _LONGEST_HEAD)
