@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
-from tasks.io.arguments import add_paths, check_output, run, share
+from tasks.io.arguments import check_output, run, share
 from tasks.linking.calibration.calibration import calibrate
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
@@ -143,19 +143,14 @@ def add_score(score: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out documents whose id is the title of a page of the dump: the model may have read them",
     )
-    text = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
-    add_paths(score, {"--unknown-titles FILE": text})
     add_document_errors(score)
 
 
 def run_score(options: argparse.Namespace) -> int:
-    """Print the scores, and write the gold mentions whose page the dump lacks."""
+    """Print the scores."""
     complete(options)
-    for name in ("leave_out_pages", "unknown_titles"):
-        if getattr(options, name) and not options.mentions:
-            raise ValueError(f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir")
-    if options.unknown_titles:
-        check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
+    if options.leave_out_pages and not options.mentions:
+        raise ValueError("--leave-out-pages: the dump's pages are told by --mentions or --workdir")
     finder = None
     if options.mentions:
         finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
@@ -166,7 +161,6 @@ def run_score(options: argparse.Namespace) -> int:
         finder,
         leaves_out_pages=options.leave_out_pages,
         left_out=left_out if options.on_error == "skip" else None,
-        unknown_titles=options.unknown_titles,
     )
     counts = {
         "mentions_left_out": len(left_out.mentions),

@@ -206,9 +206,8 @@ def test_bad_options_and_inputs_are_named(
     for option, value in (("--most-candidates", "0"), ("--tokens-per-batch", "x"), ("--min-probability", "2")):
         _, err, status = run("link", option, value, "--mentions", table)
         assert (status, f"argument {option}: {value}: wanted" in err) == (2, True)
-    for option in (["--leave-out-pages"], ["--unknown-titles", "told"]):
-        _, _, status = run("score", DATA / "documents/ours.jsonl", DATA / "documents/ours.jsonl", *option)
-        assert status == f"error: {option[0]}: the dump's pages are told by --mentions or --workdir"
+    _, _, status = run("score", DATA / "documents/ours.jsonl", DATA / "documents/ours.jsonl", "--leave-out-pages")
+    assert status == "error: --leave-out-pages: the dump's pages are told by --mentions or --workdir"
 
 
 # convert and score
@@ -266,13 +265,9 @@ def test_no_input_is_overwritten(run: Linking, table: Path, tmp_path: Path) -> N
     )
     same = tmp_path / "same.jsonl"
     same.symlink_to(gold)
-    for option, *arguments in (
-        ("--unknown-titles", "score", gold, gold),
-        ("--output", "calibrate", "--documents", gold),
-    ):
-        for path in (gold, same):
-            _, _, status = run(*arguments, "--mentions", table, option, path)
-            assert status == f"error: {option} {path}: the input {gold} would be overwritten; give another file"
+    for path in (gold, same):
+        _, _, status = run("calibrate", "--documents", gold, "--mentions", table, "--output", path)
+        assert status == f"error: --output {path}: the input {gold} would be overwritten; give another file"
     assert gold.read_text() == content
 
 
@@ -327,16 +322,16 @@ ELEVANT = [
 ]
 
 
-def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(run: Linking, table: Path, tmp_path: Path) -> None:
+def test_elevant_is_scored_by_qids(run: Linking, table: Path, tmp_path: Path) -> None:
     """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
-    gold, converted, found, told = (tmp_path / name for name in ("gold", "converted", "found", "told"))
+    gold, converted, found = (tmp_path / name for name in ("gold", "converted", "found"))
     gold.write_text("".join(json.dumps(each) + "\n" for each in ELEVANT))
     converted.write_text("\n".join(map(json.dumps, run("convert", gold)[0])))
     answers, _, _ = run("link", converted, "--mentions", table)
     assert [each["title"] for line in answers for each in line["mentions"]] == ["A", "B", "A", None, "B"]
     found.write_text("\n".join(map(json.dumps, answers)))
     for path in (gold, converted):
-        [scores], _, _ = run("score", path, found, "--mentions", table, "--unknown-titles", told)
+        [scores], _, _ = run("score", path, found, "--mentions", table)
         assert scores["mentions"] == {
             "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 2,
         }  # fmt: skip
@@ -345,28 +340,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(run: Linking,
         assert scores["without_page"] == {}
         micro = scores["linking"]["micro"]
         assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
-        assert [json.loads(line) for line in told.read_text().splitlines()] == [
-            {
-                "id": "1", "where": f"{path}:1", "start": 8, "end": 11, "mention": "Bob", "title": "B",
-                "qid": "Q999",
-            }
-        ]  # fmt: skip
     unsure, _, _ = run("link", converted, "--mentions", table, "--min-probability", 0.9)
     found.write_text("\n".join(map(json.dumps, unsure)))
     [scores], _, _ = run("score", gold, found, "--mentions", table)
     assert scores["without_page"] == {"below_threshold": 2}
-
-
-def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(run: Linking, table: Path, tmp_path: Path) -> None:
-    told, gold = tmp_path / "told", tmp_path / "gold"
-    told.write_text("before")
-    gold.write_text(json.dumps({"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]}))
-    arguments = ("score", gold, "--mentions", table, "--unknown-titles")
-    _, _, status = run(*arguments, told, tmp_path / "none")
-    assert str(status).startswith("error: ")
-    assert told.read_text() == "before"
-    _, _, status = run(*arguments, tmp_path, gold)
-    assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file in it"
-    run(*arguments, told, gold)
-    assert json.loads(told.read_text())["title"] == "X"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]
