@@ -2,7 +2,7 @@
 
 GET /           a page to type into
 POST /link      {"documents": [{"text", "id", "mentions"}, ...], "candidates": false} -> {"documents": [...]}
-POST /nif       texts as NIF, in Turtle or JSON-LD -> the same with links
+POST /nif       texts as NIF, in Turtle -> the same with links
 GET /health     whether it answers, and by what
 GET /openapi.json   all of this for programs
 """
