@@ -87,7 +87,8 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     else:
         words = record.texts("tokens" if TOKENS & record.values.keys() == {"tokens"} else "token")
         text = " ".join(words)
-        head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
+        spans = (word_span(record, *each, len(words)) for each in (("h", "subj"), ("t", "obj")))
+        head, tail = (character_span(words, span) for span in spans)
     check_mention(record, "head", text, head)
     check_mention(record, "tail", text, tail)
     relation = relation_of(record, names) if names else ""
@@ -135,21 +136,11 @@ def marked_sentence(record: Record) -> tuple[str, CharacterSpan, CharacterSpan]:
     )
 
 
-def word_spans(record: Record, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Head and tail as half-open spans of words."""
+def word_span(record: Record, name: str, role: str, length: int) -> tuple[int, int]:
+    """The words of `<name>.pos`; in TACRED those from `<role>_start` to `<role>_end`."""
     if "subj_start" in record.values:
-        return included_ends(record, "subj", length), included_ends(record, "obj", length)
-    return mention_words(record, "h", length), mention_words(record, "t", length)
-
-
-def included_ends(record: Record, role: str, length: int) -> tuple[int, int]:
-    """The words from `<role>_start` to `<role>_end`."""
-    start, end = (record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end"))
-    return record.span(f"{role}_start, {role}_end", [start, end + 1], length, "words")
-
-
-def mention_words(record: Record, name: str, length: int) -> tuple[int, int]:
-    """The words of a field that is an object with `pos`."""
+        start, end = (record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end"))
+        return record.span(f"{role}_start, {role}_end", [start, end + 1], length, "words")
     mention = record.values.get(name)
     if not isinstance(mention, dict):
         raise record.error(
