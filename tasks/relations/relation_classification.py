@@ -14,7 +14,7 @@ from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames
 from tasks.io.examples import check_same_inputs
-from tasks.io.metrics import label_scores, precision_recall_f1
+from tasks.io.metrics import micro_scores, precision_recall_f1
 from tasks.io.probabilities import Choices, of_classes, rounded, softmax
 from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
@@ -29,8 +29,8 @@ DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
 
 def relation_scores(gold: Sequence[str], predicted: Sequence[str], negative: str | None) -> dict[str, Any]:
     """Precision, recall and F1 as TACRED's scorer computes them, and per relation under `types`."""
-    sides = [[{label} - {negative} for label in side] for side in (gold, predicted)]
-    scores = label_scores(*sides)
+    golds, predictions = ([{label} - {negative} for label in side] for side in (gold, predicted))
+    scores = micro_scores(golds, predictions)
     if any(DIRECTION.search(label) for label in gold):
         scores["semeval_macro_f1"] = semeval_macro_f1(gold, predicted, negative)
     return scores
