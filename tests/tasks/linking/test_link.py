@@ -103,28 +103,11 @@ def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
 
 def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
     [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
+    pages = [{name: of[name] for name in ("title", "page_id", "qid", "entity_id")} for of in (ANN, BOB)]
     nothing = dict.fromkeys(("cosine", "coherence", "model"))
     assert answer["mentions"][0]["candidates"] == [
-        {
-            "title": "A",
-            "page_id": 0,
-            "qid": "Q5",
-            "entity_id": 3,
-            "prior": 0.75,
-            **nothing,
-            "probability": 0.75,
-            "step": "exact",
-        },
-        {
-            "title": "B",
-            "page_id": 1,
-            "qid": None,
-            "entity_id": None,
-            "prior": 0.25,
-            **nothing,
-            "probability": 0.25,
-            "step": "exact",
-        },
+        {**page, "prior": share, **nothing, "probability": share, "step": "exact"}
+        for page, share in zip(pages, (0.75, 0.25), strict=True)
     ]
     [answer], _, _ = run("link", "--candidates", "--most-candidates", 1, "--mentions", table, data=b"ab")
     assert len(answer["mentions"][0]["candidates"]) == 1
