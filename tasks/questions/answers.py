@@ -139,11 +139,6 @@ def answer_object(candidates: Candidates, temperature: float, top: int | None) -
     return {**found[0], "n_best": found}
 
 
-def prediction_object(texts: Mapping[str, str]) -> list[str]:
-    """The lines of a JSON object of texts by question id."""
-    return json.dumps(texts, ensure_ascii=False, indent=1).split("\n")
-
-
 # Scores
 
 
@@ -225,6 +220,11 @@ class QuestionTask(Task[Any, Any], Protocol):
         """Exact match and F1 as in SQuAD 1.1's and ReCoRD's own scripts, as fractions of 1."""
         gold = gold_answers(dataset)
         return answer_scores(gold, best_texts(gold, predictions))
+
+    def prediction_lines(self, dataset: Any, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+        """SQuAD's own layout, which is ReCoRD's, too: a JSON object of answers by question id."""
+        texts = best_texts(gold_answers(dataset), predictions)
+        return json.dumps(texts, ensure_ascii=False, indent=1).split("\n")
 
     def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
         """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
