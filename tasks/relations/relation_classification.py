@@ -161,7 +161,7 @@ class RelationClassification(MarkedTask):
             found.append(answer | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {}))
         return found
 
-    def score_files(self, gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
+    def score_files(self, gold_path: Path, predictions_path: Path, *, negative_label: str = "") -> dict[str, Any]:
         """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
         gold = self.read(gold_path).examples
         records, names = records_of(predictions_path), ClassNames(predictions_path)
@@ -169,7 +169,7 @@ class RelationClassification(MarkedTask):
         check_same_inputs([example.record for example in gold], records, fields)
         predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
         relations = [example.relation for example in gold]
-        chosen = self.negative_label(sorted({*relations, *predicted}), negative)
+        chosen = self.negative_label(sorted({*relations, *predicted}), negative_label)
         return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}
 
 
