@@ -1,5 +1,6 @@
 """Spans of words: enumeration, passes, greedy and n-best decoding, and the tag schemes IOB1, IOB2 and IOBES."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,6 +26,7 @@ class Tag(NamedTuple):
 
 
 OUTSIDE = Tag("O", "")
+TAG = re.compile(r"O|[BIESLUM]-.+")
 SAME_PREFIXES = {"L": "E", "U": "S", "M": "I"}  # BILOU and BMES say the same as IOBES in other letters
 
 

@@ -1,6 +1,5 @@
 """Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper)."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.ner.conllu import numbers_words, read_numbered
 from tasks.ner.context import Piece, document_pieces, encode, with_context
-from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, split_passes
+from tasks.ner.spans import TAG, Span, enumerate_spans, parse_tag, select_spans, split_passes
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
@@ -32,7 +31,6 @@ MAX_SPANS = 128
 CHOSEN_AT_ONCE = 1000  # passes, whose choices are looked at together
 NO_ENTITY = "O"
 NO_ENTITY_CLASS = 0
-PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
 
 
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +112,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
 
         Raises: ValueError where train has no entity, or, naming file and line, one whose type is not listed.
         """
-        if NO_ENTITY in listed and len(listed) > 1 and all(PREFIXED.match(name) for name in listed):
+        if NO_ENTITY in listed and len(listed) > 1 and all(map(TAG.fullmatch, listed)):  # tags, not types
             listed = tuple(dict.fromkeys(parse_tag(name).label for name in listed if name != NO_ENTITY))
         train = datasets["train"]
         types = {span.label for sentence in train.sentences for span in sentence.spans}
