@@ -8,19 +8,17 @@ from pathlib import Path
 from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import run
 
-# The flags of each task, with the keyword of its scores that takes the value, and its help.
+# The flags of each task, whose names are those of the keywords of its scores, with their help.
 OPTIONS = {
     "ner": {
-        "--tag-column": (
-            "tag_column",
-            "where the gold file has its tags: a column's number (from 1, or -1 for the last) or its name in the first "
-            "line, a field of JSON or a table, or a key in MISC of CoNLL-U (default: the last column, ner_tags or NER)",
-        ),
-        "--predicted-column": ("predicted_column", "where the predictions have their tags, likewise"),
+        "--tag-column": "where the gold file has its tags: a column's number (from 1, or -1 for the last) or its name "
+        "in the first line, a field of JSON or a table, or a key in MISC of CoNLL-U (default: the last column, "
+        "ner_tags or NER)",
+        "--predicted-column": "where the predictions have their tags, likewise",
     },
-    "entity_typing": {"--labels": ("labels", "file with types to score (default: the nine general ones)")},
+    "entity_typing": {"--labels": "file with types to score (default: the nine general ones)"},
     "relation_classification": {
-        "--negative-label": ("negative", "class that is not scored (default: no_relation, Other, NA or None)")
+        "--negative-label": "class that is not scored (default: no_relation, Other, NA or None)"
     },
 }
 
@@ -33,8 +31,8 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
         command.add_argument("gold", type=Path, help="file with the right answers")
         command.add_argument("predictions", type=Path, help="file with the answers to score")
-        for flag, (keyword, help_text) in OPTIONS.get(task, {}).items():
-            command.add_argument(flag, dest=keyword, default="", help=help_text)
+        for flag, text in OPTIONS.get(task, {}).items():
+            command.add_argument(flag, default="", help=text)
     return whole
 
 

@@ -32,14 +32,8 @@ KEPT = "kept"
 _TELL_SECONDS = 60  # between two lines in the log where there is no bar
 
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a step's batch that is computed at once, and its share of the terms of the batch's loss."""
-
-    batch: Any
-    share: float
+Part = tuple[Any, float]
+"""A part of a step's batch that is computed at once, and its share of the terms of the batch's loss."""
 
 
 @dataclass
@@ -223,12 +217,13 @@ def parts_of_step(run: Prepared, step: int) -> Sequence[Part]:
         terms = sum(map(run.task.loss_terms, group)) or 1  # none: no answer of the group is known
         for part in batches(run.task, group, len(group), hyper.tokens_per_batch):
             share = sum(map(run.task.loss_terms, part)) / terms / run.parts_per_step
-            parts.append(Part(collate(run, part), share))
+            parts.append((collate(run, part), share))
     return parts
 
 
 def loss_of_part(run: Prepared, part: Part) -> dict[str, Tensor]:
     """Return what a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
+    batch, share = part
     with autocast(run.device, run.hyperparameters.precision):
-        losses = run.task.loss(run.module, part.batch.to(run.device))
-    return {name: loss * part.share for name, loss in losses.items()}
+        losses = run.task.loss(run.module, batch.to(run.device))
+    return {name: loss * share for name, loss in losses.items()}

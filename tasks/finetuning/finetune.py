@@ -74,8 +74,7 @@ def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) 
             metrics = train_and_write(training, output, kept)
             shutil.rmtree(checkpoints.folder, ignore_errors=True)
     name = f"{task}, variant {settings.variant}"
-    report_little(name, metrics, hyperparameters)
-    report_silence(name, metrics, hyperparameters, allowed=settings.allow_no_predictions)
+    report(name, metrics, hyperparameters, allowed=settings.allow_no_predictions)
     return metrics
 
 
@@ -143,48 +142,37 @@ def changed(preset: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparamet
     return replace(preset, **values)
 
 
-def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
-    """Warns of each split where nothing is predicted, or nothing could be found; raises for the first on both splits.
+def report(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
+    """Warns of each split where nothing can be found, nothing is predicted, or what is predicted is hardly better.
 
-    It does not where that is allowed, or where neither has anything to be found.
+    Raises: ValueError where nothing is predicted on both, unless that is allowed, or neither has anything to be found.
     """
-    silent = metrics["splits_without_predictions"]
-    if not allowed and len(silent) == 2 and any(has_gold(metrics[split]) for split in silent):
+    rates = f"{hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier)"
+    run = f"{hyper.epochs} epochs at learning rates {rates}"
+    splits = {split: metrics[split] for split in ("dev", "test")}
+    has_gold = {split: bool(scores.get("gold", scores.get("questions"))) for split, scores in splits.items()}
+    if not allowed and any(has_gold.values()) and not any(scores["predicted"] for scores in splits.values()):
         raise ValueError(
-            f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
-            f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
+            f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {run}; take higher "
             "ones or more epochs (the preset small-encoder for small encoders), or allow it "
             "(fine_tuning.allow_no_predictions)"
         )
-    for split in ("dev", "test"):
-        if not has_gold(metrics[split]):
+    for split, scores in splits.items():
+        if not has_gold[split]:
             logger.warning(
                 "%s: %s has nothing to be found, so that its scores are 0 whatever the model predicts%s",
                 name, split, ": they cannot choose an epoch, and the last one is kept" if split == "dev" else "",
             )  # fmt: skip
-        elif split in silent:
+        elif not scores["predicted"]:
             logger.warning(
                 "%s: NOTHING is predicted on %s: the model has not learnt the task; "
                 "a higher learning rate or more epochs may help", name, split
             )  # fmt: skip
-
-
-def has_gold(scores: Mapping[str, Any]) -> bool:
-    """Return whether a split has anything to be found, by its scores."""
-    return bool(scores.get("gold", scores.get("questions")))
-
-
-def report_little(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters) -> None:
-    """Warns of each split where what is predicted is hardly better than predicting nothing, with the figures."""
-    for split in ("dev", "test"):
-        scores = metrics[split]
-        if scores.get("gold") and scores.get("predicted") and scores["f1"] < LITTLE:
+        elif "gold" in scores and scores["f1"] < LITTLE:
             logger.warning(
                 "%s: on %s the model is hardly better than one that predicts nothing: F1 %.1f %%, %d predicted, "
-                "%d of them right, of %d that are there, after %d epochs at learning rates %g and %g (classifier); "
-                "more epochs, higher rates or more examples may help",
-                name, split, 100 * scores["f1"], scores["predicted"], scores["correct"], scores["gold"],
-                hyper.epochs, hyper.learning_rate, hyper.head_learning_rate,
+                "%d of them right, of %d that are there, after %s; more epochs, higher rates or more examples may help",
+                name, split, 100 * scores["f1"], scores["predicted"], scores["correct"], scores["gold"], run,
             )  # fmt: skip
 
 

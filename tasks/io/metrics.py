@@ -19,19 +19,13 @@ def precision_recall_f1(gold: int, predicted: int, correct: int) -> dict[str, An
     }
 
 
-def label_scores(gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> dict[str, Any]:
-    """Micro scores over the labels of examples, which may have none, one or several."""
-    return micro_scores(gold, predicted, str)
-
-
 def micro_scores(
-    gold: Sequence[Collection[Item]], predicted: Sequence[Collection[Item]], type_of: Callable[[Item], str]
+    gold: Sequence[Collection[Item]], predicted: Sequence[Collection[Item]], type_of: Callable[[Item], str] = str
 ) -> dict[str, Any]:
     """Micro scores over examples, and under `types` the same for each type of either side.
 
-    Both sides hold the items of the same examples; an item is correct when it is on both.
+    Both sides hold the items of the same examples; an item is correct when it is on both. A label is its own type.
     """
-    assert len(gold) == len(predicted), (len(gold), len(predicted))
     golds, predictions, corrects = Counter[str](), Counter[str](), Counter[str]()
     for gold_items, predicted_items in zip(gold, predicted, strict=True):
         golds.update(map(type_of, gold_items))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
-from tasks.io.arguments import add_paths, check_output, run, share
+from tasks.io.arguments import check_output, run, share
 from tasks.linking.calibration.calibration import calibrate
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
@@ -84,7 +84,7 @@ def add_link(command: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="write JSON lines, an HTML page, wikitext, NIF as Turtle, or ELEVANT's articles (default: %(default)s)",
+        help="write JSON lines, an HTML page, wikitext, or NIF as Turtle (default: %(default)s)",
     )
     add_on_error(command)
     add_links(command)
@@ -96,10 +96,6 @@ def run_link(options: argparse.Namespace) -> int:
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
     linker = open_linker(settings_of(options))
-    if options.format == "elevant" and not linker.finder.targets.has_qids:
-        raise ValueError(
-            "--format elevant: the mention table has no QIDs, by which ELEVANT knows pages; build it with page_props"
-        )
     errors = answer_stream(
         linker.answer,
         documents_of(options.inputs, options.input),
@@ -143,19 +139,14 @@ def add_score(score: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out documents whose id is the title of a page of the dump: the model may have read them",
     )
-    text = "file for gold mentions whose page the dump lacks: JSON lines of document, offsets, title and QID"
-    add_paths(score, {"--unknown-titles FILE": text})
     add_document_errors(score)
 
 
 def run_score(options: argparse.Namespace) -> int:
-    """Print the scores, and write the gold mentions whose page the dump lacks."""
+    """Print the scores."""
     complete(options)
-    for name in ("leave_out_pages", "unknown_titles"):
-        if getattr(options, name) and not options.mentions:
-            raise ValueError(f"--{name.replace('_', '-')}: the dump's pages are told by --mentions or --workdir")
-    if options.unknown_titles:
-        check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
+    if options.leave_out_pages and not options.mentions:
+        raise ValueError("--leave-out-pages: the dump's pages are told by --mentions or --workdir")
     finder = None
     if options.mentions:
         finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
@@ -166,7 +157,6 @@ def run_score(options: argparse.Namespace) -> int:
         finder,
         leaves_out_pages=options.leave_out_pages,
         left_out=left_out if options.on_error == "skip" else None,
-        unknown_titles=options.unknown_titles,
     )
     counts = {
         "mentions_left_out": len(left_out.mentions),
@@ -229,7 +219,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """Add convert's arguments."""
-    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED")
+    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT or AIDA-CoNLL")
     add_document_errors(convert)
 
 

@@ -10,9 +10,9 @@ less sure than one that was linked a thousand times, though both have one candid
 import json
 import math
 import sys
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,11 @@ from tasks.io.records import as_record, parse_file, read_text
 BINS = 10
 Figures = dict[str, Any]
 Floats = NDArray[np.float64]
+# Numbers of a calibration: the lowest and the highest, and what a file is told to have.
+_HUGE = sys.float_info.max
+Weight = Annotated[float, 0.0, _HUGE, "a number, 0 or more"]
+Offset = Annotated[float, -_HUGE, _HUGE, "a number"]
+Share = Annotated[float, 0.0, 1.0, "a number from 0 to 1"]
 
 
 class Scores(NamedTuple):
@@ -64,16 +69,16 @@ class Certainty:
         min_detected: a name that is found in a text, whose link is less probable, has no page.
     """
 
-    prior_weight: float = 1.0
-    context_weight: float = 8.0
-    coherence_weight: float = 4.0
-    unknown_offset: float = 0.0
-    temperature: float = 1.0
-    discount: float = 0.0
-    guess_offset: float = 0.0
-    guess_discount: float = 0.5
-    min_probability: float = 0.0
-    min_detected: float = 0.0
+    prior_weight: Weight = 1.0
+    context_weight: Weight = 8.0
+    coherence_weight: Weight = 4.0
+    unknown_offset: Offset = 0.0
+    temperature: Annotated[float, sys.float_info.min, _HUGE, "a number above 0"] = 1.0
+    discount: Share = 0.0
+    guess_offset: Offset = 0.0
+    guess_discount: Share = 0.5
+    min_probability: Share = 0.0
+    min_detected: Share = 0.0
 
     def probabilities(self, shares: ArrayLike, open_share: float | None) -> Floats:
         """The probability of each candidate.
@@ -90,19 +95,6 @@ class Certainty:
 
 
 UNCALIBRATED = Certainty()
-_TINY, _HUGE = sys.float_info.min, sys.float_info.max
-_LIMITS = {
-    "prior_weight": (0, _HUGE, ", 0 or more"),
-    "context_weight": (0, _HUGE, ", 0 or more"),
-    "coherence_weight": (0, _HUGE, ", 0 or more"),
-    "guess_offset": (-_HUGE, _HUGE, ""),
-    "unknown_offset": (-_HUGE, _HUGE, ""),
-    "temperature": (_TINY, _HUGE, " above 0"),
-    "discount": (0, 1, " from 0 to 1"),
-    "guess_discount": (0, 1, " from 0 to 1"),
-    "min_probability": (0, 1, " from 0 to 1"),
-    "min_detected": (0, 1, " from 0 to 1"),
-}
 
 
 # The file
@@ -123,14 +115,12 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
         if (made := made_for.get(name)) != used:
             raise record.error(f"made for {name} {_short(made)}, used with {_short(used)}; calibrate for that")
     found = {}
-    for field in fields(Certainty):
-        value: Any = record.values.get(field.name)
-        low, high, wanted = _LIMITS[field.name]
+    for name, kind in get_type_hints(Certainty, include_extras=True).items():
+        value: Any = record.values.get(name)
+        low, high, wanted = kind.__metadata__
         if type(value) not in (int, float) or not low <= value <= high:
-            raise record.error(
-                f"{field.name} is {json.dumps(value)[:40]}; wanted a number{wanted}; run calibrate again"
-            )
-        found[field.name] = float(value)
+            raise record.error(f"{name} is {json.dumps(value)[:40]}; wanted {wanted}; run calibrate again")
+        found[name] = float(value)
     return Certainty(**found)
 
 

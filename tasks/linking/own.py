@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.lookup.contexts import ContextTable, Floats, WordVector, cosine
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import letters_of, longest_names
-from tasks.io.records import Record, read_records
+from tasks.io.records import read_records
 from tasks.linking.guesses import EXACT, LETTERS, Candidate, Candidates, commonest
 
 SHARE = 0.5  # of the prior of a name that stands for pages of the dump, too
@@ -91,22 +91,16 @@ def read_own(path: Path, table: MentionTable) -> OwnEntities:
     """
     found, ids = dict[str, OwnEntity](), dict[str, str]()
     for record in read_records(path):
-        entity = _entity(record)
-        if entity.id in ids:
-            raise record.error(f"id {entity.id!r} was there before, at {ids[entity.id]}; wanted one for each entity")
-        ids[entity.id], title = record.where, entity.title
+        given = {name for name, value in record.values.items() if value is not None}
+        names = [record.text("name"), *(record.texts("aliases") if "aliases" in given else ())]
+        if not all(map(letters_of, names)):
+            raise record.error("a name or alias has no letter and no digit; wanted names as they stand in texts")
+        description, identity = record.text("description") if "description" in given else "", record.identifier()
+        if identity in ids:
+            raise record.error(f"id {identity!r} was there before, at {ids[identity]}; wanted one for each entity")
+        ids[identity], names = record.where, [" ".join(name.split()) for name in names]
+        title = names[0]
         while title in found or table.targets.get(title):
-            title += f" ({entity.id})"
-        found[title] = OwnEntity(entity.id, title, entity.names, entity.description)
+            title += f" ({identity})"
+        found[title] = OwnEntity(identity, title, names, description)
     return OwnEntities(found.values(), table)
-
-
-def _entity(record: Record) -> OwnEntity:
-    """An entity with its name as its title."""
-    given = {name for name, value in record.values.items() if value is not None}
-    names = [record.text("name"), *(record.texts("aliases") if "aliases" in given else ())]
-    if not all(map(letters_of, names)):
-        raise record.error("a name or alias has no letter and no digit; wanted names as they stand in texts")
-    description = record.text("description") if "description" in given else ""
-    names = [" ".join(name.split()) for name in names]
-    return OwnEntity(record.identifier(), names[0], names, description)

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.encoder import LukeModel
-from tasks.task import PlaceClassifier, PlacedBatch, inputs_of
+from tasks.task import PlacedBatch, inputs_of
 
 MASK_ROW = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
@@ -56,13 +55,6 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
         places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])
     labels = torch.from_numpy(np.concatenate([feature.labels for feature in features]))
     return PlacedBatch(inputs, labels, torch.from_numpy(places), tuple(len(each.spans) for each in features))
-
-
-class SpanClassifier(PlaceClassifier):
-    """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
-
-    def __init__(self, luke: LukeModel, label_count: int, *, entities: bool) -> None:
-        super().__init__(luke, 3 if entities else 2, label_count)
 
 
 def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarray:

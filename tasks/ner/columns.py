@@ -20,7 +20,7 @@ from tasks.ner.spans import (
 )
 
 DOCUMENT_START = "-DOCSTART-"
-NO_COLUMNS = dict.fromkeys("{[", "; JSON has an object with tokens and ner_tags a line")
+NO_JSON = "; JSON has an object with tokens and ner_tags a line"
 
 Row = tuple[str, ...]
 
@@ -224,7 +224,7 @@ def check_column_count(lines: Iterable[Line]) -> None:
         if not found or line.starts_document:
             continue
         if found < 2:
-            hint = next((hint for mark, hint in NO_COLUMNS.items() if line.columns[0].startswith(mark)), "")
+            hint = NO_JSON * line.columns[0].startswith(("{", "["))
             hint = hint or "; commas part no columns, blanks and tabs do" * ("," in line.columns[0])
             raise ValueError(f"{line.where}: {found} columns; expected 2 or more, the tag last{hint}")
         first = first or line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.io.records import read_text
 from tasks.ner.columns import DOCUMENT_START, ColumnFile, Line, check_column_count, column_place, file_of_lines
-from tasks.ner.spans import parse_tag
+from tasks.ner.spans import TAG
 
 CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, in any letters
@@ -98,7 +98,7 @@ def plain_layout(words: Sequence[Line], tag_column: str, *, has_header: bool) ->
     """
     first, last = words[0], len(words[0].columns) - 1
     if not tag_column:
-        if last > 2 and all(is_tag(line.columns[last - 1]) for line in words[has_header:]):
+        if last > 2 and all(TAG.fullmatch(line.columns[last - 1]) for line in words[has_header:]):
             raise ValueError(
                 f"{first.where}: columns {last} and {last + 1} both have tags; say which (--tag-column {last})"
             )
@@ -107,15 +107,6 @@ def plain_layout(words: Sequence[Line], tag_column: str, *, has_header: bool) ->
     if is_name and not has_header:
         raise ValueError(f"{first.where}: no line names the columns; give --tag-column a number, not {tag_column}")
     return Layout(1, place)
-
-
-def is_tag(text: str) -> bool:
-    """Return whether a column may be a tag."""
-    try:
-        parse_tag(text)
-    except ValueError:
-        return False
-    return True
 
 
 def conllu_layout(words: Sequence[Line], names: Sequence[str], tag_column: str) -> Layout:

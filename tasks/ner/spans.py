@@ -1,10 +1,10 @@
 """Spans of words: enumeration, passes, greedy and n-best decoding, and the tag schemes IOB1, IOB2 and IOBES."""
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tasks.io.metrics import micro_scores
 from tasks.io.windows import without_overlaps
 
 SCHEMES = ("IOB2", "IOB1", "IOBES")
@@ -26,6 +26,7 @@ class Tag(NamedTuple):
 
 
 OUTSIDE = Tag("O", "")
+TAG = re.compile(r"O|[BIESLUM]-.+")
 SAME_PREFIXES = {"L": "E", "U": "S", "M": "I"}  # BILOU and BMES say the same as IOBES in other letters
 
 
@@ -112,8 +113,3 @@ def tags_of_spans(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
         tags[span.start : span.end] = [f"{prefix}-{span.label}" for prefix in prefixes]
         previous = span
     return tags
-
-
-def span_scores(gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]) -> dict[str, Any]:
-    """Micro scores over the spans of sentences: a span is correct when start, end and type are."""
-    return micro_scores(gold, predicted, lambda span: span.label)

@@ -1,27 +1,29 @@
 """Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper)."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from model.luke.encoder import LukeModel
 from tasks.io.data_folder import LABEL_FILES
+from tasks.io.metrics import micro_scores
 from tasks.io.probabilities import Choices, of_classes, rounded, softmax
 from tasks.io.records import Record
 from tasks.ner import classifier
-from tasks.ner.classifier import SpanClassifier, SpanFeature
+from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.ner.conllu import numbers_words, read_numbered
 from tasks.ner.context import Piece, document_pieces, encode, with_context
-from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span_scores, split_passes
+from tasks.ner.spans import TAG, Span, enumerate_spans, parse_tag, select_spans, split_passes
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Outputs, Task, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, Outputs, PlaceClassifier, Task, presets
 
 FIRST_CLASS = ("o", "nil")  # names of others, in small letters, for the class that must be the first
 MAX_SPAN_LENGTH = 16
@@ -29,7 +31,6 @@ MAX_SPANS = 128
 CHOSEN_AT_ONCE = 1000  # passes, whose choices are looked at together
 NO_ENTITY = "O"
 NO_ENTITY_CLASS = 0
-PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
 
 
 def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +79,6 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     ARCHITECTURE = "LukeForEntitySpanClassification"
     loss_terms = staticmethod(classifier.loss_terms)
     collate = staticmethod(classifier.collate)
-    head = staticmethod(SpanClassifier)
     starting_bias = staticmethod(classifier.starting_bias)
     loss = staticmethod(classifier.loss)
 
@@ -112,7 +112,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
 
         Raises: ValueError where train has no entity, or, naming file and line, one whose type is not listed.
         """
-        if NO_ENTITY in listed and len(listed) > 1 and all(PREFIXED.match(name) for name in listed):
+        if NO_ENTITY in listed and len(listed) > 1 and all(map(TAG.fullmatch, listed)):  # tags, not types
             listed = tuple(dict.fromkeys(parse_tag(name).label for name in listed if name != NO_ENTITY))
         train = datasets["train"]
         types = {span.label for sentence in train.sentences for span in sentence.spans}
@@ -171,6 +171,10 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
             of_documents.append(counts - before)
         return Features(items, {**counts, **coverage(dataset, inputs.labels, items)}, of_documents)
 
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> PlaceClassifier:
+        """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
+        return PlaceClassifier(luke, 3 if entities else 2, label_count)
+
     def bias_shift(self, outputs: Outputs[ColumnFile, SpanFeature]) -> np.ndarray | None:
         """Return what makes the bias of the non-entity class give the best F1, as `best_shift` says."""
         one = np.eye(len(outputs.labels), dtype=np.float32)[NO_ENTITY_CLASS]
@@ -203,7 +207,7 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
         negative: str | None = NO_ENTITY,
     ) -> dict[str, Any]:
         """Precision, recall and F1 as `conlleval` computes them, overall and per type."""
-        return span_scores([sentence.spans for sentence in dataset.sentences], predictions)
+        return micro_scores([each.spans for each in dataset.sentences], predictions, attrgetter("label"))
 
     def from_records(self, records: Sequence[Record]) -> ColumnFile:
         """Each record as a document: the words of a `text`, whose lines are its sentences, or a list `words`."""

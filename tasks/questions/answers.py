@@ -4,8 +4,7 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -119,19 +118,6 @@ def read_predictions(path: Path) -> dict[str, str]:
     return {name: record.text("label") for name, record in named}
 
 
-def predicted_texts(path: Path, read: Callable[[Path], Any]) -> dict[str, str]:
-    """Texts by question id: predictions, or else the first answers of a data set that `read` takes.
-
-    Raises: what `read_predictions` does for a file that is neither.
-    """
-    try:
-        return read_predictions(path)
-    except ValueError:
-        with suppress(ValueError):
-            return {name: texts[0] for name, texts in gold_answers(read(path)).items() if texts}
-        raise
-
-
 def gold_answers(dataset: Any) -> dict[str, list[str]]:
     """The texts of the right answers to each question of a data set, by id."""
     return {example.id: [text for _, text in example.answers] for example in dataset.examples}
@@ -151,11 +137,6 @@ def answer_object(candidates: Candidates, temperature: float, top: int | None) -
         probability = rounded(shares[number])
         found.append({"answer": text, "start": start, "end": end, "score": score, "probability": probability})
     return {**found[0], "n_best": found}
-
-
-def prediction_object(texts: Mapping[str, str]) -> list[str]:
-    """The lines of a JSON object of texts by question id."""
-    return json.dumps(texts, ensure_ascii=False, indent=1).split("\n")
 
 
 # Scores
@@ -240,14 +221,18 @@ class QuestionTask(Task[Any, Any], Protocol):
         gold = gold_answers(dataset)
         return answer_scores(gold, best_texts(gold, predictions))
 
+    def prediction_lines(self, dataset: Any, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+        """SQuAD's own layout, which is ReCoRD's, too: a JSON object of answers by question id."""
+        texts = best_texts(gold_answers(dataset), predictions)
+        return json.dumps(texts, ensure_ascii=False, indent=1).split("\n")
+
     def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
         """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
 
-        That file may also be a data set, whose first answers are scored. Raises: ValueError where it has a
-        prediction for no question.
+        Raises: ValueError where it has a prediction for no question.
         """
         gold = gold_answers(self.read(gold_path))
-        predicted = predicted_texts(predictions_path, self.read)
+        predicted = read_predictions(predictions_path)
         if not gold.keys() & predicted.keys():
             found = next(iter(predicted), "nothing")
             raise ValueError(

@@ -1,5 +1,6 @@
 """Cloze-style question answering: which entity of a passage a placeholder stands for (section 4.4 of the paper)."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from tasks.io.probabilities import Choices
 from tasks.io.windows import CharacterSpan, Integers, boundaries, context_window, windows
 from tasks.questions import answers as common
 from tasks.questions import cloze_format
-from tasks.questions.answers import Candidates, QuestionTask
+from tasks.questions.answers import Answer, Candidates, QuestionTask
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import joined, passage_room, question_limit
 from tasks.task import Features, InputSettings, Outputs, PlaceClassifier, PlacedBatch, inputs_of, presets
@@ -100,7 +101,6 @@ class ClozeAnswering(QuestionTask):
     read = staticmethod(cloze_format.read)
     describe = staticmethod(cloze_format.describe)
     from_records = staticmethod(cloze_format.from_records)
-    prediction_lines = staticmethod(cloze_format.prediction_lines)
 
     def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
         """Each question with all windows of its passage that have an entity as a whole.
@@ -193,6 +193,13 @@ class ClozeAnswering(QuestionTask):
             is_right = np.array([text in right for text in texts], bool)
             if is_right.any():
                 yield found.scores[None], is_right[None]
+
+    def prediction_lines(self, dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+        """In the layout of the release that the data set is of: answers by question id, or lines of idx and label."""
+        if not dataset.is_superglue:
+            return super().prediction_lines(dataset, predictions)
+        texts = common.best_texts(common.gold_answers(dataset), predictions)
+        return [json.dumps({"idx": int(name), "label": text}, ensure_ascii=False) for name, text in texts.items()]
 
 
 TASK = ClozeAnswering()

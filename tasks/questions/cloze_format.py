@@ -1,6 +1,5 @@
 """ReCoRD's questions, in its own JSON, SuperGLUE's lines or Hugging Face's rows: reading, writing predictions."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,11 +173,3 @@ def describe(dataset: Dataset) -> dict[str, Any]:
             example.passage[slice(*span)] != text for example in examples for span, text in example.answers
         ),
     }
-
-
-def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[common.Answer]]) -> list[str]:
-    """In the layout of the release that the data set is of: answers by question id, or lines of idx and label."""
-    texts = common.best_texts(common.gold_answers(dataset), predictions)
-    if not dataset.is_superglue:
-        return common.prediction_object(texts)
-    return [json.dumps({"idx": int(name), "label": text}, ensure_ascii=False) for name, text in texts.items()]

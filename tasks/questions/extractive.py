@@ -67,7 +67,6 @@ class ExtractiveAnswering(QuestionTask):
     featurize = staticmethod(extractive_input.featurize)
     collate = staticmethod(extractive_input.collate)
     from_records = staticmethod(extractive_format.from_records)
-    prediction_lines = staticmethod(extractive_format.prediction_lines)
 
     def loss_terms(self, feature: WindowFeature) -> int:
         """Start and end, where they are known, are terms of the loss."""

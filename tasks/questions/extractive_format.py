@@ -175,8 +175,3 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "answers_not_at_offset": sum(len(example.answers) - len(example.spans) for example in examples),
         **dataset.entity_counts,
     }
-
-
-def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[common.Answer]]) -> list[str]:
-    """SQuAD's own layout: a JSON object of answers by question id."""
-    return common.prediction_object(common.best_texts(common.gold_answers(dataset), predictions))

@@ -14,7 +14,7 @@ from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames
 from tasks.io.examples import check_same_inputs
-from tasks.io.metrics import label_scores, precision_recall_f1
+from tasks.io.metrics import micro_scores, precision_recall_f1
 from tasks.io.probabilities import Choices, of_classes, rounded, softmax
 from tasks.io.records import Record
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
@@ -29,8 +29,8 @@ DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
 
 def relation_scores(gold: Sequence[str], predicted: Sequence[str], negative: str | None) -> dict[str, Any]:
     """Precision, recall and F1 as TACRED's scorer computes them, and per relation under `types`."""
-    sides = [[{label} - {negative} for label in side] for side in (gold, predicted)]
-    scores = label_scores(*sides)
+    golds, predictions = ([{label} - {negative} for label in side] for side in (gold, predicted))
+    scores = micro_scores(golds, predictions)
     if any(DIRECTION.search(label) for label in gold):
         scores["semeval_macro_f1"] = semeval_macro_f1(gold, predicted, negative)
     return scores
@@ -161,7 +161,7 @@ class RelationClassification(MarkedTask):
             found.append(answer | ({"probabilities": of_classes(outputs.labels, shares, top)} if top else {}))
         return found
 
-    def score_files(self, gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
+    def score_files(self, gold_path: Path, predictions_path: Path, *, negative_label: str = "") -> dict[str, Any]:
         """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
         gold = self.read(gold_path).examples
         records, names = records_of(predictions_path), ClassNames(predictions_path)
@@ -169,7 +169,7 @@ class RelationClassification(MarkedTask):
         check_same_inputs([example.record for example in gold], records, fields)
         predicted = [relation_of(record, names, record.first_of(*fields)) for record in records]
         relations = [example.relation for example in gold]
-        chosen = self.negative_label(sorted({*relations, *predicted}), negative)
+        chosen = self.negative_label(sorted({*relations, *predicted}), negative_label)
         return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}
 
 

@@ -1,15 +1,13 @@
-"""Relations in TACRED's JSON, OpenNRE's JSON lines, SemEval-2010's text, FewRel's object of lists."""
+"""Relations in TACRED's JSON, OpenNRE's JSON lines, SemEval-2010's text."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tasks.io.data_folder import ClassNames
 from tasks.io.examples import Examples, check_mention
-from tasks.io.records import JSON_ERRORS, Record, as_record, children, read_records, read_text
+from tasks.io.records import Record, as_record, read_records, read_text, shown
 from tasks.io.tables import is_table
 from tasks.io.windows import CharacterSpan, character_span
 
@@ -46,8 +44,6 @@ def records_of(path: Path) -> list[Record]:
         first = NUMBERED.search(text)
         if first and not text[: first.start()].strip():
             return list(semeval_records(path, text))
-        if by_relation := lists_by_relation(text):
-            return fewrel_records(path, by_relation)
     return read_records(path)
 
 
@@ -75,37 +71,11 @@ def semeval_records(path: Path, text: str) -> Iterator[Record]:
         line += block.count("\n")
 
 
-def lists_by_relation(text: str) -> dict[str, list[Any]]:
-    """FewRel's object of a list of examples for each relation, if the text is one."""
-    if not text.lstrip().startswith("{"):
-        return {}
-    try:
-        value = json.loads(text)
-    except JSON_ERRORS:
-        return {}  # more than one object, or an error that the reader of lines names
-    is_one = isinstance(value, dict) and all(isinstance(each, list) for each in value.values())
-    return value if is_one and not TOKENS & value.keys() else {}
-
-
-def fewrel_records(path: Path, by_relation: dict[str, list[Any]]) -> list[Record]:
-    """The examples of each relation with their `relation`."""
-    file = as_record(str(path), by_relation)
-    records = [
-        Record(record.where, {**record.values, "relation": relation})
-        for relation in by_relation
-        for record in children(file, relation)
-    ]
-    if not records:
-        raise ValueError(f"{path}: no examples; wanted at least one of a relation")
-    return records
-
-
 def parse(record: Record, names: ClassNames | None) -> Example:
     """The example of a record, whose fields tell its format; without `names` it has no relation.
 
     TACRED: `token`, `subj_start`, `subj_end`, `obj_start`, `obj_end` (the ends are included): the subject is
-    the head. OpenNRE: `token`, `h.pos`, `t.pos` (half open). FewRel: `tokens`, and `h` and `t` of a name, an id and
-    the places of its mentions, of which the first is taken. SemEval-2010: `sentence` with <e1> and <e2>. Or `text`,
+    the head. OpenNRE: `token`, `h.pos`, `t.pos` (half open). SemEval-2010: `sentence` with <e1> and <e2>. Or `text`,
     `head`, `tail` (in OpenNRE `h.pos`, `t.pos`): half-open spans of characters. Raises: ValueError naming file, line
     and field.
     """
@@ -117,7 +87,8 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     else:
         words = record.texts("tokens" if TOKENS & record.values.keys() == {"tokens"} else "token")
         text = " ".join(words)
-        head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
+        spans = (word_span(record, *each, len(words)) for each in (("h", "subj"), ("t", "obj")))
+        head, tail = (character_span(words, span) for span in spans)
     check_mention(record, "head", text, head)
     check_mention(record, "tail", text, tail)
     relation = relation_of(record, names) if names else ""
@@ -165,47 +136,14 @@ def marked_sentence(record: Record) -> tuple[str, CharacterSpan, CharacterSpan]:
     )
 
 
-def word_spans(record: Record, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Head and tail as half-open spans of words."""
+def word_span(record: Record, name: str, role: str, length: int) -> tuple[int, int]:
+    """The words of `<name>.pos`; in TACRED those from `<role>_start` to `<role>_end`."""
     if "subj_start" in record.values:
-        return included_ends(record, "subj", length), included_ends(record, "obj", length)
-    if "head" in record.values and "h" not in record.values:  # FewRel in Hugging Face's data sets
-        return mention_words(record, "head", length), mention_words(record, "tail", length)
-    return mention_words(record, "h", length), mention_words(record, "t", length)
-
-
-def included_ends(record: Record, role: str, length: int) -> tuple[int, int]:
-    """The words from `<role>_start` to `<role>_end`."""
-    start, end = (record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end"))
-    return record.span(f"{role}_start, {role}_end", [start, end + 1], length, "words")
-
-
-def mention_words(record: Record, name: str, length: int) -> tuple[int, int]:
-    """The words of a field that is an object with `pos` or `indices`, or FewRel's list of a name, an id and indices."""
+        start, end = (record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end"))
+        return record.span(f"{role}_start, {role}_end", [start, end + 1], length, "words")
     mention = record.values.get(name)
-    if isinstance(mention, dict) and "indices" not in mention:
-        return record.span(f"{name}.pos", mention.get("pos"), length, "words of token")
-    if isinstance(mention, dict):
-        where, indices = f"{name}.indices", mention["indices"]
-    elif isinstance(mention, list) and len(mention) == 3:
-        where, indices = f"{name}[2]", mention[2]
-    else:
+    if not isinstance(mention, dict):
         raise record.error(
-            f"{name} is {json.dumps(mention)[:80]}; wanted an object with pos, or a list of name, id and indices, "
-            "or subj_start and so on, as in TACRED"
+            f"{name} is {shown(mention)}; wanted an object with pos, or subj_start and so on, as in TACRED"
         )
-    return record.span(*first_mention(record, where, indices), length, "words of tokens")
-
-
-def first_mention(record: Record, where: str, indices: object) -> tuple[str, Sequence[int]]:
-    """The name and the value of a span, of which `indices` lists the words of each mention."""
-    first = indices[0] if isinstance(indices, list) and indices else None
-    if not isinstance(first, list) or not first or any(type(place) is not int for place in first):
-        found = json.dumps(indices)[:80]
-        raise record.error(f"{where} is {found}; wanted a list of the words' numbers for each mention")
-    if first != list(range(first[0], first[0] + len(first))):
-        raise record.error(
-            f"{where}[0] is {json.dumps(first)[:80]}; wanted words that follow each other; "
-            "keep one of the parts, or remove the example"
-        )
-    return f"{where}[0]", [first[0], first[-1] + 1]
+    return record.span(f"{name}.pos", mention.get("pos"), length, "words of token")

@@ -29,22 +29,17 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
     """
     check_output(output)
     predictor = load(folder, device="cpu")
-    check_exportable(predictor, folder)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as aside:
-        whole = Path(aside) / "model"
-        write(predictor, folder, whole, entity_vocab)
-        whole.replace(output)
-
-
-def check_exportable(predictor: Predictor, folder: Path) -> None:
-    """Raises: ValueError for a folder that needs no export, and for a task that transformers has no class for."""
     if not (folder / TOKENIZER).is_dir():
         raise ValueError(f"{folder}: transformers reads it as it is; give a folder that fine-tuning wrote")
     if predictor.task.ARCHITECTURE is None:
         raise ValueError(
             f"{folder}: transformers has no classifier for its task; its format is in docs/reference/tasks.md"
         )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as aside:
+        whole = Path(aside) / "model"
+        write(predictor, folder, whole, entity_vocab)
+        whole.replace(output)
 
 
 def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path | None) -> None:

@@ -45,7 +45,7 @@ class Predictor:
     module: Classifier
     inputs: InputSettings
     entities: bool
-    device: str
+    device: str = "cpu"
     tokens_per_batch: int = TOKENS_PER_BATCH
     precision: str = "float32"
     annotate: Annotate | None = None
@@ -98,17 +98,16 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
             "a pretrained model is fine-tuned before it is asked, but it links texts: python -m tasks.linking link"
         )
     try:
-        is_theirs = "model_type" in values
-        predictor = load_transformers(folder, chosen) if is_theirs else load_ours(folder, values, chosen)
+        predictor = load_transformers(folder) if "model_type" in values else load_ours(folder, values)
     except (KeyError, TypeError, OSError, SafetensorError) as error:
         raise ValueError(
             f"{folder}: incomplete or damaged ({type(error).__name__}: {error}); copy the whole folder again"
         ) from error
     check_takes_entities(predictor.task, annotate)
-    return replace(predictor, annotate=annotate)
+    return replace(predictor, module=predictor.module.to(chosen).eval(), device=chosen, annotate=annotate)
 
 
-def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor:
+def load_ours(folder: Path, values: Mapping[str, Any]) -> Predictor:
     """The model of a folder of this project, from its configuration's values."""
     task = TASKS[values["task"]]
     config = LukeConfig(**values["model"])
@@ -116,7 +115,7 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
     load_strictly(module, read_weights(folder), source=str(folder), optional=set())
     return Predictor(
         task=task,
-        module=module.to(device).eval(),
+        module=module,
         inputs=InputSettings(
             tokenizer=WordTokenizer.load(folder / TOKENIZER),
             labels=tuple(values["labels"]),
@@ -125,12 +124,11 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
             profile=values["profile"],
         ),
         entities=values["entities"],
-        device=device,
         temperature=read_temperature(values, str(folder / CONFIG)),
     )
 
 
-def load_transformers(folder: Path, device: str) -> Predictor:
+def load_transformers(folder: Path) -> Predictor:
     """The model of a folder of transformers; its markers are <ent> and <ent2>, its entities [MASK] and [MASK2]."""
     fine_tuned = load_fine_tuned(str(folder))
     task = next(task for task in TASKS.values() if fine_tuned.architecture == task.ARCHITECTURE)
@@ -151,7 +149,7 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     load_strictly(module.classifier, head, source=str(folder), optional=set())
     return Predictor(
         task=task,
-        module=module.to(device).eval(),
+        module=module,
         inputs=InputSettings(
             tokenizer=tokenizer,
             labels=tuple(fine_tuned.labels[row] for row in order),
@@ -160,7 +158,6 @@ def load_transformers(folder: Path, device: str) -> Predictor:
             profile="fixed",
         ),
         entities=True,
-        device=device,
         temperature=fine_tuned.temperature,
     )
 

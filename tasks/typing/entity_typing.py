@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames, read_label_file
 from tasks.io.examples import Examples, check_mention, check_same_inputs
-from tasks.io.metrics import label_scores
+from tasks.io.metrics import micro_scores
 from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Record, read_records
 from tasks.io.windows import CharacterSpan
@@ -94,7 +94,7 @@ def type_scores(
 ) -> dict[str, Any]:
     """Precision, recall and F1 over all pairs of an example and a type; types not in `labels` are left out."""
     kept = set(labels)
-    return label_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
+    return micro_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
 
 
 class EntityTyping(MarkedTask):

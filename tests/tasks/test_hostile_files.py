@@ -58,7 +58,6 @@ TACRED = {
     "token": ["Ada", "met", "Bob"], "subj_start": 0, "subj_end": 0, "obj_start": 2, "obj_end": 2,
     "relation": "x",
 }  # fmt: skip
-FEWREL: dict[str, Any] = {"tokens": ["Ada", "met", "Bob"], "h": ["a", "Q1", [[0]]], "t": ["b", "Q2", [[2]]]}
 ASKED: dict[str, Any] = {
     "id": "1", "context": "Ada met Bob.", "question": "Who?", "answers": {"text": ["Ada"], "answer_start": [0]},
 }  # fmt: skip
@@ -109,10 +108,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": b"Ada B-PER\n\xff O\n"}, "train.x: byte 10 is not UTF-8; convert the file"),
     (NER, {"train.x": "Ada B-PER\n".encode("utf-16-le")}, "train.x: byte 1 is 0, as in UTF-16; convert the file"),
     (QUESTIONS, {"dev.x": gzip.compress(b"{}")}, "dev.x: packed (gzip); unpack it"),
-    (NER, {"dev.x": b"\xef\xbb\xbf"}, "dev.x: no sentences; expected lines of a word and its tag"),
     (NER, {"dev.x": "-DOCSTART- -X- O\n"}, "dev.x: no sentences"),
     (TYPING, {"dev.x": b""}, "dev.x: no examples; wanted a JSON array of objects or a JSON object a line"),
-    (RELATIONS, {"test.x": {"P1": []}}, "test.x: no examples; wanted at least one of a relation"),
     (CLOZE, {"dev.x": {"data": []}}, "dev.x: no questions; wanted at least one in qas"),
     # tables
     (NER, {"train.x": table([TOKENS])[:-20]}, "train.x: a broken table ("),
@@ -124,7 +121,6 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (TYPING, {"train.x": '{"sent": "Ada"'}, "train.x:1: not JSON (Expecting ',' delimiter, column 15)"),
     (TYPING, {"train.x": "[1, 2]"}, "train.x: example 1: found 1; wanted a JSON object"),
     (TYPING, {"train.x": '[{"a": 1}\n{"a": 2}]'}, "train.x:2: not JSON (Expecting ',' delimiter, column 1)"),
-    (TYPING, {"train.x": '[{"a": 1}]\n{"b": 2}'}, "train.x:2: not JSON (Extra data, column 1)"),
     (TYPING, {"train.x": '[{"start": NaN}]'}, "train.x: not JSON (NaN is no value of JSON)"),
     (TYPING, {"train.x": '{"a": ' + DEEP}, "train.x:1: nested too deep; wanted a JSON object of texts"),
     (CLOZE, {"train.x": '{"data": ' + DEEP + "\n"}, "train.x: nested too deep"),
@@ -172,7 +168,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": [{**RELATED, "h": {"pos": [1, 0]}}]}, "dev.x:1: h.pos spans 1 to 0; wanted a start below"),
     (RELATIONS, {"train.x": [RELATED, RELATED]}, "train.x: all examples have the relation 'x', so that there is"),
     (RELATIONS, {"dev.x": [{"text": "Ada met Bob.", "h": {"id": 1}}]}, "dev.x:1: no field 'head'; found text, h"),
-    (RELATIONS, {"dev.x": [{**RELATED, "h": 3}]}, "dev.x:1: h is 3; wanted an object with pos, or a list"),
+    (RELATIONS, {"dev.x": [{**RELATED, "h": 3}]}, "dev.x:1: h is 3; wanted an object with pos, or subj"),
     (RELATIONS, {"dev.x": [{**RELATED, "h": {}}]}, "dev.x:1: h.pos is null; wanted two whole numbers"),
     (RELATIONS, {"dev.x": [{**RELATED, "token": ["a", 3]}]}, "dev.x:1: token holds 3"),
     (RELATIONS, {"dev.x": [{**TACRED, "obj_start": None}]}, "dev.x:1: obj_start is null; wanted a word's number"),
@@ -180,10 +176,6 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": [{**RELATED, "relation": 2}]}, "dev.x:1: relation is 2, a number without a name"),
     (RELATIONS, {"labels.txt": "a\nb\n"}, "train.json: example 1: relation 'per:title' is not in the label file"),
     (RELATIONS, {"dev.x": [RELATED, {**RELATED, "relation": "Other"}]}, "both no_relation and Other are labels; name"),
-    (RELATIONS, {"dev.x": {"P1": [{**FEWREL, "h": ["a", "Q1", [[0, 2]]]}]}}, "dev.x: P1[0]: h[2][0] is [0, 2]; wanted"),
-    (RELATIONS, {"dev.x": {"P1": [{**FEWREL, "h": ["a", "Q1", []]}]}}, "dev.x: P1[0]: h[2] is []; wanted a list of"),
-    (RELATIONS, {"dev.x": {"P1": [{**FEWREL, "t": ["b", "Q2", [[3]]]}]}}, "dev.x: P1[0]: t[2][0] spans 3 to 4"),
-    (RELATIONS, {"dev.x": {"P1": [3]}}, "dev.x: P1[0] is 3; wanted an object"),
     (RELATIONS, {"dev.x": SEMEVAL % "Ada met Bob."}, "dev.x:1: sentence has no marks; wanted <e1>head</e1> and <e2>"),
     (RELATIONS, {"dev.x": SEMEVAL % "<e1>a</e1> <e1>b</e1>"}, "dev.x:1: sentence has <e1> </e1> <e1> </e1>; wanted"),
     (RELATIONS, {"dev.x": SEMEVAL % "</e1>a<e1> <e2>b</e2>"}, "dev.x:1: <e1> spans 1 to 0; wanted a start below"),
@@ -194,11 +186,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (CLOZE, {"dev.x": record(query="Who?")}, "qas[0]: query is 'Who?'; wanted a question with @placeholder in it"),
     (CLOZE, {"dev.x": record(answers=[])}, "qas[0]: answers is empty; wanted at least one; remove the question"),
     (CLOZE, {"dev.x": record(id=None)}, "qas[0]: id is null; wanted a t"),
-    (CLOZE, {"dev.x": record(query="")}, "qas[0]: query is empty; wanted a text"),
     (CLOZE, {"dev.x": record(answers=[{"start": 1, "end": 99, "text": "x"}])}, "answers[0]: start, end spans 1"),
     (CLOZE, {"dev.x": {"data": [{"qas": []}]}}, "data[0]: no field 'passage'; wanted an object"),
-    (CLOZE, {"dev.x": of_passage(text=" ")}, "data[0]: passage: text is empty; wanted a text"),
-    (CLOZE, {"dev.x": of_passage(entities=[{"start": 0, "end": 90}])}, "entities[0]: start, end spans 0 to 91"),
     (CLOZE, {"dev.x": of_passage(entities=[{"start": 0}])}, "entities[0]: no field 'end'; wanted a character's"),
     (CLOZE, {"dev.x": [ROW, ROW]}, "dev.x:2: id '0' is that of "),
     (CLOZE, {"dev.x": [{**ROW, "answers": []}]}, "dev.x:1: answers is empty, or has an empty text; wanted at least"),
@@ -213,10 +202,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (QUESTIONS, {"dev.x": [{**ASKED, "answers": {"text": ["Ada"]}}]}, "dev.x:1: answers: no field 'answer_start'"),
     (QUESTIONS, {"dev.x": squad(question=" ")}, "qas[0]: question is empty; wanted a text"),
     (QUESTIONS, {"dev.x": {"data": []}}, "dev.x: no questions; wanted at least one"),
-    (QUESTIONS, {"dev.x": [ASKED, ASKED]}, "dev.x:2: id '1' is that of "),
     (QUESTIONS, {"train.x": squad(answers=[{"text": "Ada", "answer_start": 5}])}, "train.x: no question has an answer"),
     (QUESTIONS, {"labels.txt": "a\nb\n"}, "label file with a, b: question answering has no classes; remove it"),
-    (CLOZE, {"labels.txt": "a\n"}, "label file with a: question answering has no classes; remove it"),
     # label files
     (NER, {"labels.txt": "PER\nLOC\nPER\n"}, "labels.txt: label 'PER' stands there twice"),
     (NER, {"labels.txt": "\n \n"}, "labels.txt: wanted names of labels, at least one"),
@@ -241,7 +228,6 @@ FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
     (RELATIONS, {}, {"negative_label": "none"}, "negative label 'none' is no label; the data have"),
     (QUESTIONS, {}, {"tag_column": "2"}, "fine_tuning.tag_column 2: files of ner alone have tags; leave it out"),
     (QUESTIONS, {}, {"negative_label": "x"}, "negative label 'x': the task has none"),
-    (TYPING, {}, {"negative_label": "person"}, "negative label 'person': the task has none"),
 ]  # fmt: skip
 
 
@@ -302,21 +288,14 @@ SCORING: list[tuple[str, Content, Content, str]] = [
     (NER, "a O\n", None, "predictions.x: a folder; expected a CoNLL column file"),
     (NER, "a O\n", "b O\n", "predictions.x:1: not the words of "),
     (NER, "a O\n\nb O\n", "a O\n", "predictions.x:end: not the words of "),
-    (NER, "a O\n", "a\n", "predictions.x:1: 1 columns; expected 2 or more"),
     (NER, "a B-X\nb O\nc I-X\n", "a O\n", "gold.x:3: tag 'I-X' does not follow IOB2"),
-    (NER, "a O\n", b"a O\n\xfe O\n", "predictions.x: byte 4 is not UTF-8"),
-    (NER, "a O\n", b"", "predictions.x: no sentences"),
-    (NER, [TOKENS], [{**TOKENS, "ner_tags": [0, 1]}], "ner_tags[0] is 0, a number without a name"),
-    (TYPING, AGAIN, "", "predictions.x: no examples"),
     (TYPING, [TYPED], [TYPED, TYPED], "predictions.x:2: 2 predictions for 1 examples"),
     (TYPING, [TYPED], [{**TYPED, "sent": "Eve met Bob."}], "predictions.x:1: sent is not that of "),
     (TYPING, [TYPED], [{**TYPED, "prediction": "person"}], 'prediction is "person"; wanted a list of types'),
     (TYPING, [{**TYPED, "labels": ["human"]}], [TYPED], "list those of your data in a file, one a line, and pass it"),
-    (RELATIONS, [RELATED, RELATED], [RELATED], "predictions.x:1: 1 predictions for 2 examples"),
     (RELATIONS, [RELATED], [{"token": RELATED["token"]}], "predictions.x:1: no field 'relation'; wanted the name"),
     (RELATIONS, [RELATED], [{**RELATED, "prediction": None}], "prediction is null; wanted a class's name"),
     (RELATIONS, SEMEVAL % MARKED, SEMEVAL % f"{MARKED}!", "predictions.x:1: sentence is not that of "),
-    (CLOZE, record(), "[1]", "predictions.x: example 1: found 1; wanted a JSON object"),
     (CLOZE, record(), '{"1": "a", "1": "b"}', "predictions.x: '1' stands there twice; wanted one text a question"),
     (CLOZE, [ROW], [{"idx": 0, "label": "a"}] * 2, "predictions.x:2: id '0' is that of "),
     (CLOZE, [ROW], [{"idx": "0", "label": "a"}, {}], 'predictions.x:1: idx is "0"; wanted a question\'s number'),
@@ -324,10 +303,8 @@ SCORING: list[tuple[str, Content, Content, str]] = [
     (QUESTIONS, squad(), {"2": "Ada"}, "predictions.x: none of the 1 questions is answered (found '2', wanted ids"),
     (QUESTIONS, squad(), '{"1": NaN}', "predictions.x: NaN or a number above 1e308, which JSON has not"),
     (QUESTIONS, squad(), '{"1": ' + "9" * 5000 + "}", "predictions.x: not JSON (Exceeds the limit"),
-    (QUESTIONS, squad(), b'{"1": "\\ud800"}', "predictions.x: \\ud800 is half of a surrogate pair"),
     (QUESTIONS, squad(), {"1": ["Ada"]}, 'predictions.x: 1 is ["Ada"]; wanted a text'),
     (QUESTIONS, squad(id=3.5), {"1": "Ada"}, "gold.x: data[0]: paragraphs[0]: qas[0]: id is 3.5; wanted a text"),
-    (QUESTIONS, b"\xff\xff\xff\xff", {"1": "Ada"}, "gold.x: a broken table ("),
 ]  # fmt: skip
 # The same with options.
 SCORING_WITH: list[tuple[str, Content, Content, tuple[str, ...], str]] = [
@@ -374,7 +351,6 @@ SCORED: list[tuple[str, Content, Content, dict[str, Any]]] = [
     (TYPING, [{**TYPED, "labels": ["person", "x"]}], [TYPED], {"labels_left_out": {"gold": 1, "predicted": 0}}),
     (TYPING, [TYPED], [{**TYPED, "labels": []}], {"predicted": 0, "recall": 0.0}),
     (RELATIONS, [RELATED], [{**RELATED, "prediction": "never seen"}], {"correct": 0, "predicted": 1}),
-    (RELATIONS, {"x": [FEWREL]}, [{**FEWREL, "relation": "x"}], {"f1": 1.0}),
     (CLOZE, [ROW, {**ROW, "idx": {"query": 5}}], [{"idx": 5, "label": "Ada"}], {"missing": 1, "f1": 0.5}),
     (CLOZE, record(), {"1": "Ada", "2": "Bob"}, {"unknown": 1, "f1": 1.0}),
     (QUESTIONS, squad(id=7, is_impossible=False, plausible_answers=[]), {"7": "Ada"}, {"missing": 0, "f1": 1.0}),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.io.probabilities import Choices
-from tasks.linking.candidates import Candidates, LinkingExample, OwnLinks
+from tasks.linking.candidates import Candidates, OwnLinks
 from tasks.linking.certainty import Certainty, Floats
 from tasks.linking.documents.document import Document
 from tasks.linking.linker import Linker
@@ -122,23 +122,11 @@ class Outcomes:
 
 
 def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
-    """Return what the linker says of the mentions of documents, whose own links are not counted.
+    """Return what the linker says of the mentions of documents, whose own links are not counted; of none optional.
 
     Raises: NothingToLearnError.
     """
-    outcomes = Outcomes.of(rows_of_documents(linker, documents, own, at_once))
-    if not outcomes.is_right.any():
-        raise NothingToLearnError(
-            f"none of {outcomes.total:,} mentions has its page among its candidates; give documents of the table's wiki"
-        )
-    return outcomes
-
-
-def rows_of_documents(
-    linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int
-) -> list[Row]:
-    """All mentions of documents, with what the linker says of them."""
-    rows = list[Row]()
+    rows, row_of = list[Row](), linker.model.row_of if linker.model else None
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
         asked = [
@@ -146,18 +134,16 @@ def rows_of_documents(
             for document, without in zip(documents[part], own[part], strict=True)
         ]
         for each, without, scores in zip(asked, own[part], linker.scores(asked), strict=True):
-            titles = list(map(resolver(linker.finder, without), each.mentions))
-            rows += rows_of(linker, each, titles, [of.shares for of in scores])
-    return rows
-
-
-def rows_of(
-    linker: Linker, asked: LinkingExample, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
-) -> list[Row]:
-    """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
-    items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
-    nothing = [np.zeros(len(some)) for some in items]
-    is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
-    by_counts = asked.contexts or nothing, asked.coherence or nothing
-    found = map(Row, titles, asked.candidates, shares, *by_counts, is_unknown)
-    return [row for mention, row in zip(asked.mentions, found, strict=True) if not mention.optional]
+            resolve = resolver(linker.finder, without)
+            for mention, candidates, of in zip(each.mentions, each.candidates, scores, strict=True):
+                if not mention.optional:
+                    is_unknown = [bool(row_of and row_of(one) < 0) for one in candidates.items]
+                    nothing = np.zeros(len(is_unknown))
+                    cosine, coherence = (nothing if one is None else one for one in (of.cosine, of.coherence))
+                    rows.append(Row(resolve(mention), candidates, of.shares, cosine, coherence, is_unknown))
+    outcomes = Outcomes.of(rows)
+    if not outcomes.is_right.any():
+        raise NothingToLearnError(
+            f"none of {outcomes.total:,} mentions has its page among its candidates; give documents of the table's wiki"
+        )
+    return outcomes

@@ -108,8 +108,9 @@ def build(
         "documents:of_pages": sum(each.left_out for each in sets),
         "documents:in_contexts": len(pages) - len(choosing),
     }
+    files = sorted([*written, *(f"{CALIBRATION}/{method}.json" for method in certain)])
     return storage.Result(
-        tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
+        tuple(storage.describe(folder, name) for name in files),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
         drops=dict(+Counter(drops)),
     )
@@ -178,11 +179,6 @@ def linkers(linker: Linker) -> dict[str, Linker]:
     }
 
 
-def calibration_file(method: str) -> str:
-    """Of the stage's folder."""
-    return f"{CALIBRATION}/{method}.json"
-
-
 def calibrated(
     methods: Mapping[str, Linker], choosing: Sequence[Document], folder: str, tell: Callable[[int], None]
 ) -> dict[str, Linker]:
@@ -193,7 +189,7 @@ def calibrated(
     """
     found = dict[str, Linker]()
     for method, linker in methods.items():
-        path = Path(folder, calibration_file(method))
+        path = Path(folder, CALIBRATION, f"{method}.json")
         if not path.exists():
             weights = found[LOCAL].certainty if method == GLOBAL else None
             try:

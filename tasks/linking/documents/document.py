@@ -102,21 +102,19 @@ def mention_noted(left_out: Skipped | None) -> Iterator[None]:
 
 
 def to_json(document: Document) -> dict[str, Any]:
-    """The document in our format: `id`, `text`, `mentions`, and `annotated` where that is not the whole text."""
-    mentions = [_mention(each) for each in document.mentions or ()]
+    """The document in our format: `id`, `text`, `mentions`, and `annotated` where that is not the whole text.
+
+    A mention has `start`, `end` and `title`; `qid` and `optional` where it has a QID, and where it is optional.
+    """
+    mentions = [
+        {"start": each.start, "end": each.end, "title": each.title}
+        | ({"qid": each.qid} if each.qid else {})
+        | ({"optional": True} if each.optional else {})
+        for each in document.mentions or ()
+    ]
     found: dict[str, Any] = {"id": document.id, "text": document.text, "mentions": mentions}
     if document.annotated != (0, len(document.text)):
         found["annotated"] = list(document.annotated)
-    return found
-
-
-def _mention(mention: Mention) -> dict[str, Any]:
-    """Its `start`, `end` and `title`; `qid` and `optional` where it has a QID, and where it is optional."""
-    found: dict[str, Any] = {"start": mention.start, "end": mention.end, "title": mention.title}
-    if mention.qid:
-        found["qid"] = mention.qid
-    if mention.optional:
-        found["optional"] = True
     return found
 
 

@@ -10,8 +10,7 @@ LinkedMention = Mapping[str, Any]
 # Wikis whose names end like those of Wikipedias, and that are none.
 OTHERS = {"commons", "foundation", "incubator", "mania", "media", "mediawiki", "meta", "outreach", "sources"}
 OTHERS |= {"species", "test", "test2", "wikidata", "wikifunctions", "wikimania"}
-# Of texts in NIF: their types in HTTP, and the names of rdflib's readers and writers.
-RDF_KINDS = {"text/turtle": "turtle", "application/x-turtle": "turtle", "application/ld+json": "json-ld"}
+TURTLE = ("text/turtle", "application/x-turtle")  # types of texts in NIF, in HTTP
 _NAME = re.compile(r"([a-z][a-z0-9_]*)wiki-")
 
 

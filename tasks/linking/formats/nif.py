@@ -4,7 +4,6 @@ Offsets are code points, as the specification says. Where the end of a text is t
 its mentions and the answer have those.
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -14,7 +13,7 @@ from rdflib import RDF, XSD, Graph, Literal, Namespace, URIRef
 from rdflib.term import Node
 
 from tasks.io.records import Record
-from tasks.linking.formats.links import RDF_KINDS, LinkedMention, address, wiki_of
+from tasks.linking.formats.links import LinkedMention, address, wiki_of
 
 NIF = Namespace("http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#")
 ITSRDF = Namespace("http://www.w3.org/2005/11/its/rdf#")
@@ -50,32 +49,17 @@ class SmallGraph(Graph):
 # Reading
 
 
-def read_graph(data: bytes, kind: str) -> Graph:
-    """Return the graph of a request of one of RDF_KINDS. Raises: ValueError for what is none, or would be fetched."""
+def read_graph(data: bytes) -> Graph:
+    """Return the graph of a request in Turtle. Raises: ValueError for what is none."""
     graph = SmallGraph()
     try:
-        if RDF_KINDS[kind] == "json-ld":
-            _check_contexts(json.loads(data))
-        graph.parse(data=data, format=RDF_KINDS[kind], publicID="urn:request:")
+        graph.parse(data=data, format="turtle", publicID="urn:request:")
     except RecursionError:
         raise ValueError("request: nested too deeply; wanted NIF") from None
     except Exception as error:  # rdflib's parsers raise what they like
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise ValueError(reason if reason.startswith("request: ") else f"request: no {kind} ({reason})") from None
+        raise ValueError(reason if reason.startswith("request: ") else f"request: no Turtle ({reason})") from None
     return graph
-
-
-def _check_contexts(value: object) -> None:
-    """Raises: ValueError where a context of JSON-LD is named, which rdflib would fetch."""
-    if isinstance(value, list):
-        for each in value:
-            _check_contexts(each)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            named = inner if isinstance(inner, list) else [inner]
-            if name in ("@context", "@import") and any(isinstance(each, str) for each in named):
-                raise ValueError(f"request: {name} {str(named)[:80]} names a file; wanted its content")
-            _check_contexts(inner)
 
 
 def texts_of(graph: Graph) -> list[Text]:
@@ -189,15 +173,15 @@ def pages_of(mention: LinkedMention, wiki: str | None) -> list[str]:
     return found
 
 
-def write(graph: Graph, kind: str) -> bytes:
-    """Return a graph in one of RDF_KINDS, with the usual prefixes."""
+def write(graph: Graph) -> bytes:
+    """Return a graph as Turtle, with the usual prefixes."""
     graph.bind("nif", NIF)
     graph.bind("itsrdf", ITSRDF)
-    return graph.serialize(format=RDF_KINDS[kind], encoding="utf-8")
+    return graph.serialize(format="turtle", encoding="utf-8")
 
 
 def document(values: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """A document with its links as Turtle."""
     graph, text = graph_of(str(values["id"]), values["text"])
     add_links(graph, text, values["mentions"], wiki_of(facts))
-    return f"{write(graph, 'text/turtle').decode()}\n"
+    return f"{write(graph).decode()}\n"

@@ -4,14 +4,12 @@ A gold mention is in the knowledge base where it has a page that the dump has, a
 mention table knows QIDs, else by its title. Where no table is given, every title counts, as it is written.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
 from pipeline.lookup.names import page_title
-from pipeline.storage.files import write_bytes
 from tasks.io.metrics import precision_recall_f1
 from tasks.linking.candidates import NO_LINKS, CandidateFinder
 from tasks.linking.certainty import Figures, error_interval, reliability
@@ -33,7 +31,6 @@ def score_files(
     own_links: bool = False,
     first_new: int | None = None,
     left_out: Skipped | None = None,
-    unknown_titles: Path | None = None,
 ) -> Figures:
     """The scores of the answers of `link` to the documents of a file.
 
@@ -45,7 +42,6 @@ def score_files(
         own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
         first_new: id of the first entity that an update has added; such entities are scored apart, too.
         left_out: see `read_documents`; of the gold documents.
-        unknown_titles: file for the gold mentions whose page the dump lacks, a line of JSON each; None: for none.
 
     Raises:
         ValueError: naming file and line of what cannot be read, and for answers to other documents.
@@ -64,10 +60,7 @@ def score_files(
     own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
     pairs = [Pair.of(each, answers.get(each.id, ()), resolve, without) for each, without in zip(kept, own, strict=True)]
     unknown = unknown_mentions(kept, pairs)
-    if unknown_titles:
-        lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
-        write_bytes(str(unknown_titles), "".join(f"{line}\n" for line in lines).encode())
-    titles = Counter(mention.page_label for _, mention in unknown)
+    titles = Counter(mention.page_label for mention in unknown)
     return {
         "documents": len(kept),
         "documents_of_pages": len(documents) - len(kept),
@@ -95,27 +88,14 @@ def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
     }
 
 
-def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> list[tuple[Document, Mention]]:
+def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> list[Mention]:
     """The gold mentions whose page the dump lacks."""
     return [
-        (document, mention)
+        mention
         for document, pair in zip(documents, pairs, strict=True)
         for mention, known in zip(scored(document), pair.gold, strict=True)
         if mention.page and not known.title
     ]
-
-
-def unknown_title(document: Document, mention: Mention) -> Figures:
-    """Return where a gold mention stands whose page the dump lacks, and what tells the page."""
-    return {
-        "id": document.id,
-        "where": document.where,
-        "start": mention.start,
-        "end": mention.end,
-        "mention": document.text[mention.start : mention.end],
-        "title": mention.title,
-        "qid": mention.qid,
-    }
 
 
 def is_page(identity: str, finder: CandidateFinder | None) -> bool:

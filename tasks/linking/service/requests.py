@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tasks.io.records import Record, children, parse_line
 from tasks.linking.documents.json_lines import read_document
-from tasks.linking.formats.links import RDF_KINDS, wiki_of
+from tasks.linking.formats.links import TURTLE, wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.service.batching import Answer, Check, LinkRequest
 from tasks.linking.service.places import Refused
@@ -84,15 +84,15 @@ def read_nif(linker: Linker, limits: Limits, media: str, body: bytes) -> LinkReq
 
     Raises: ValueError for what is none, Refused where they are too much work.
     """
-    if media not in RDF_KINDS:
-        raise Refused(415, f"content type {media[:40]!r}; wanted {', '.join(RDF_KINDS)}")
+    if media not in TURTLE:
+        raise Refused(415, f"content type {media[:40]!r}; wanted {' or '.join(TURTLE)}")
     if len(body) > limits.nif:
         raise Refused(413, f"request: {len(body):,} bytes of NIF; wanted {limits.nif:,} at most")
     try:
         from tasks.linking.formats import nif
     except ImportError:
         raise ValueError("NIF is read with rdflib; pip install rdflib where the service runs") from None
-    graph = nif.read_graph(body, media)
+    graph = nif.read_graph(body)
     texts = nif.texts_of(graph)
     records = [each.record() for each in texts]
     check_amount(records, limits, linker.recognize is not None)
@@ -101,7 +101,7 @@ def read_nif(linker: Linker, limits: Limits, media: str, body: bytes) -> LinkReq
         wiki = wiki_of(linker.finder.table.manifest.facts)
         for text, answer in zip(texts, answers, strict=True):
             nif.add_links(graph, text, answer["mentions"], wiki)
-        return nif.write(graph, media)
+        return nif.write(graph)
 
     return LinkRequest(records, write=write)
 

@@ -4,7 +4,8 @@ import warnings
 
 import pytest
 
-from tasks.ner.spans import parse_tag, span_scores, spans_of_tags
+from tasks.io.metrics import micro_scores
+from tasks.ner.spans import parse_tag, spans_of_tags
 from tests.support.properties import given, settings, st
 
 metrics = pytest.importorskip("seqeval.metrics")
@@ -18,7 +19,7 @@ SENTENCES = st.lists(st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=10), m
 
 def scores_of(gold: list[list[str]], predicted: list[list[str]]) -> dict:
     sides = [[spans_of_tags([parse_tag(tag) for tag in tags]) for tags in side] for side in (gold, predicted)]
-    return span_scores(*sides)
+    return micro_scores(*sides, lambda span: span.label)
 
 
 def assert_equals_report(found: dict, gold: list[list[str]], predicted: list[list[str]]) -> None:

@@ -152,7 +152,7 @@ def test_decoding_of_all_passes_equals_brute_force(
 def test_without_entities_passes_over_the_same_words_share_them(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     """Three sentences of a document that the model holds whole, and one of another; 17 words are two passes."""
     torch.manual_seed(4)
-    module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
+    module = task.TASK.head(LukeModel(TINY), 5, entities=False).eval()
     sentences = [words(", " * length) for length in (2, 17, 3)]
     sentences[0][0] = (",", "I-PER")
     features = featurize(column_file(tmp_path, [sentences, [words(". .")]]), tokenizer).items

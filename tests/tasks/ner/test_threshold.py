@@ -11,10 +11,11 @@ from safetensors.torch import load_file
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.inference import logits_of
 from tasks.io.data_folder import split_file
+from tasks.io.metrics import micro_scores
 from tasks.ner import task as ner
 from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile
-from tasks.ner.spans import Span, span_scores
+from tasks.ner.spans import Span
 from tasks.ner.threshold import LEAST_ENTITIES, SAMPLES, SHIFTS, best_shift
 from tasks.serving.predict import load
 from tasks.task import InputSettings, Outputs
@@ -41,7 +42,7 @@ def slowly(gold: Sequence[Sequence[Span]], predict: Predict) -> float:
 
     def f1(rows: Sequence[int]) -> list[float]:
         golds = [gold[row] for row in rows]
-        return [span_scores(golds, [found[row] for row in rows])["f1"] for found in predicted]
+        return [micro_scores(golds, [found[row] for row in rows], lambda span: span.label)["f1"] for found in predicted]
 
     predicted = [predict(shift) for shift in SHIFTS]
     generator = np.random.default_rng(0)

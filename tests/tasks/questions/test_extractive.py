@@ -15,8 +15,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.annotations import EntityMention
 from tasks.io.records import Record
-from tasks.questions import extractive, extractive_format, extractive_input
-from tasks.questions.answers import N_BEST
+from tasks.questions import extractive, extractive_format
 from tasks.task import InputSettings, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import bare, written
@@ -347,7 +346,3 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
     assert scores.shape == is_right.shape == (1, len(scores[0]))
     spans = next(iter(extractive.TASK.candidates(Outputs(dataset, items, logits)))).spans
     assert spans[is_right[0]].tolist() == [[0, 3], [4, 7]]
-
-
-def test_sizes_are_the_papers() -> None:
-    assert (extractive_input.MAX_QUESTION, extractive_input.MAX_ANSWER, N_BEST) == (64, 30, 20)

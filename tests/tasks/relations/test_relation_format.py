@@ -1,4 +1,4 @@
-"""Formats of relations: SemEval-2010's text and FewRel's object hold what the JSON lines they were made from hold."""
+"""Formats of relations: SemEval-2010's text holds what the JSON lines it was made from hold."""
 
 import json
 from collections.abc import Sequence
@@ -65,41 +65,6 @@ def test_semeval_text_with_quotes_comments_and_any_order(tmp_path: Path) -> None
     assert [each.record.where for each in found] == [f"{tmp_path}/x:{line}" for line in (2, 6, 9)]
 
 
-@pytest.fixture(scope="module")
-def wiki80(shared: Path) -> list[dict[str, Any]]:
-    lines = (shared / "data" / "relation" / "wiki80" / "dev.jsonl").read_text().split("\n")
-    return [json.loads(line) for line in lines if line]
-
-
-def fewrel(row: dict[str, Any]) -> dict[str, Any]:
-    """An example as FewRel has it, whose texts Wiki80 took."""
-    places = {role: [[*range(*row[role]["pos"])]] for role in ("h", "t")}
-    return {"tokens": row["token"]} | {
-        role: [row[role]["name"], row[role]["id"], indices] for role, indices in places.items()
-    }
-
-
-@pytest.mark.parametrize("indent", [None, 1])
-def test_fewrel_is_what_the_json_lines_say(tmp_path: Path, wiki80: list[Any], indent: int | None) -> None:
-    by_relation: dict[str, list[Any]] = {}
-    for row in wiki80:
-        by_relation.setdefault(row["relation"], []).append(fewrel(row))
-    found = read(write(tmp_path / "val_wiki.json", json.dumps(by_relation, indent=indent))).examples
-    lines = write(tmp_path / "dev.jsonl", "\n".join(map(json.dumps, wiki80)))
-    assert (len(found), len({each.relation for each in found})) == (5600, 80)
-    assert sorted(content(found)) == sorted(content(read(lines).examples))
-    first = next(iter(by_relation))
-    assert found[3].record.where == f"{tmp_path}/val_wiki.json: {first}[3]"
-
-
-def test_of_several_mentions_the_first_is_taken(tmp_path: Path) -> None:
-    example = {"tokens": ["a", "b", "c", "a"], "h": ["a", "Q1", [[0], [3]]], "t": ["b c", "Q2", [[1, 2]]]}
-    [found] = read(write(tmp_path / "x", json.dumps({"P1": [example]}))).examples
-    assert content([found]) == [("a b c a", (0, 1), (2, 5), "P1")]
-    [again] = read(write(tmp_path / "y", json.dumps(found.record.values))).examples
-    assert content([again]) == content([found]), "as written with predictions"
-
-
 def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
     row = {
         "token": ["a", "b"], "sentence": "A B.", "subj_start": 0, "subj_end": 0, "obj_start": 1, "obj_end": 1,
@@ -108,23 +73,9 @@ def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
     assert content([found]) == [("a b", (0, 1), (2, 3), "r")]
 
 
-def test_hugging_face_rows(tmp_path: Path, wiki80: list[Any]) -> None:
-    """Parquet as the hub has it of few_rel and of sem_eval_2010_task_8, whose relations are numbers."""
+def test_hugging_face_rows(tmp_path: Path) -> None:
+    """Parquet as the hub has it of sem_eval_2010_task_8, whose relations are numbers."""
     datasets = pytest.importorskip("datasets")
-
-    rows = [
-        {
-            "relation": row["relation"],
-            "tokens": row["token"],
-            "head": {"text": row["h"]["name"], "type": row["h"]["id"], "indices": fewrel(row)["h"][2]},
-            "tail": {"text": row["t"]["name"], "type": row["t"]["id"], "indices": fewrel(row)["t"][2]},
-            "names": ["", ""],
-        }
-        for row in wiki80[:50]
-    ]
-    datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / "few_rel.parquet"))
-    lines = write(tmp_path / "dev.jsonl", "\n".join(map(json.dumps, wiki80[:50])))
-    assert content(read(tmp_path / "few_rel.parquet").examples) == content(read(lines).examples)
     text = read(write(tmp_path / "raw.txt", TEXT)).examples
     relation = datasets.ClassLabel(names=["Content-Container(e1,e2)", "Other"])
     semeval = [{"sentence": each.record.values["sentence"], "relation": each.relation} for each in text]
