@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 DASK = ["dask", "distributed"]  # for --beam-options='--runner=DaskRunner ...'
-SERVE = ["rdflib", "starlette", "uvicorn"]  # for python -m tasks.linking serve
+SERVE = ["fastapi", "rdflib", "uvicorn"]  # for python -m tasks.linking serve
 
 setup(
     name="luke-from-wikipedia",

@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--documents", type=absolute, default=gold, help="their paragraphs are asked")
     parser.add_argument("service", nargs="+", metavar="OPTION", help="of `serve`, behind --")
     options = parser.read()
-    packages = ("torch", "starlette", "uvicorn", "h11", "marisa-trie")
+    packages = ("torch", "fastapi", "uvicorn", "h11", "marisa-trie")
     report = Report("The service among clients", options, packages)
     with tempfile.TemporaryDirectory() as folder:
         measure(options, report, f"{folder}/asked.jsonl")

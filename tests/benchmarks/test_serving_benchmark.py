@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
-pytest.importorskip("starlette", reason="the service is made of it")
+pytest.importorskip("fastapi", reason="the service is made of it")
 pytest.importorskip("uvicorn", reason="the service runs in it")
 
 from benchmarks.harness.report import Report

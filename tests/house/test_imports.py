@@ -25,8 +25,8 @@ ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi"
 # transformers.
 TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex"}
 
-# The service's connections and NIF, which are imported where uvicorn and rdflib are.
-SERVED = {ROOT / "tasks/linking" / name for name in ("service/connections.py", "formats/nif.py")}
+# The service's models of requests and its connections, which it imports where FastAPI and uvicorn are.
+SERVED = {ROOT / "tasks/linking" / name for name in ("service/schema.py", "service/connections.py", "formats/nif.py")}
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 

@@ -1,4 +1,4 @@
-"""The files of the service, `page/`: a page to type into, which asks for its answers alone, and their description."""
+"""The service's page to type into, `page/`: three files that ask for nothing but the service's answers."""
 
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,6 @@ FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
-    "/openapi.json": ("openapi.json", "application/json"),
 }
 HEADERS = {
     # Texts come from anywhere: should markup of theirs ever get into the page, it does nothing.
@@ -22,12 +21,11 @@ HEADERS = {
 }
 
 
-def page_routes() -> list[Any]:
-    """Return Starlette's routes to the page, at /, and to the other files."""
-    from starlette.routing import Route
-
-    files = {path: ((FOLDER / name).read_bytes(), kind) for path, (name, kind) in FILES.items()}
-    return [Route(path, partial(_get_file, *file)) for path, file in files.items()]
+def add_page(app: Any) -> None:
+    """Add the page at /, and the files that it needs."""
+    for path, (name, kind) in FILES.items():
+        content = (FOLDER / name).read_bytes()
+        app.add_route(path, partial(_get_file, content, kind), include_in_schema=False)
 
 
 async def _get_file(content: bytes, kind: str, _: Any) -> Any:

@@ -25,7 +25,7 @@ from tasks.linking.formats.links import wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.options import add_links
 from tasks.linking.service.batching import Batches, Read
-from tasks.linking.service.page import page_routes
+from tasks.linking.service.page import add_page
 from tasks.linking.service.places import Places, Refused
 from tasks.linking.service.requests import MOST_BYTES, MOST_DOCUMENTS, Limits, link, read_nif, read_request
 
@@ -61,7 +61,7 @@ def add_service(serve: argparse.ArgumentParser) -> None:
 
 def check_packages() -> None:
     """Raises: ValueError where a package is not installed that the service needs."""
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f"serve needs packages that are not installed; pip install {' '.join(missing)}")
 
@@ -70,12 +70,12 @@ def check_packages() -> None:
 
 
 def make_app(linker: Linker, limits: Limits) -> Any:
-    """The service as an ASGI application of Starlette."""
-    from starlette.applications import Starlette
+    """The service as an ASGI application of FastAPI."""
+    from fastapi import FastAPI, Request
+    from fastapi.responses import JSONResponse, Response
     from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
+
+    from tasks.linking.service import schema
 
     bodies = Places(
         limits.bodies, limits.reading, 408,
@@ -100,6 +100,14 @@ def make_app(linker: Linker, limits: Limits) -> Any:
         for task in tasks:
             task.cancel()
 
+    app = FastAPI(
+        title="Entity linking", description="Wikipedia's pages that texts mention.", version="1", lifespan=lifespan,
+        docs_url=None, redoc_url=None,
+    )  # fmt: skip
+
+    add_page(app)
+    responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
+
     async def reply(request: Request, read_body: Read, media: str) -> Response:
         try:
             async with bodies.place(-time.monotonic()):  # the slowest makes room
@@ -113,34 +121,38 @@ def make_app(linker: Linker, limits: Limits) -> Any:
         except ValueError as error:
             raise Refused(400, str(error)) from None
 
+    @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
     async def post_link(request: Request) -> Response:
         return await reply(request, read, "application/json")
 
+    @app.post("/nif", openapi_extra=schema.NIF_BODY, responses=schema.NIF, summary="Link texts of NIF")
     async def post_nif(request: Request) -> Response:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         return await reply(request, partial(read_nif, linker, limits, media), media)
 
-    async def get_health(_: Request) -> JSONResponse:
+    @app.head("/health", include_in_schema=False)
+    @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
+    async def get_health() -> JSONResponse:
         busy = {
             "waiting": sum(len(waiting.taken) for _, waiting in lanes),
             "busy_seconds": round(max(batches.seconds() for batches, _ in lanes), 3),
         }
         return JSONResponse({**health(linker, limits), **busy})
 
+    @app.exception_handler(Refused)
     async def refuse(_: Request, error: Refused) -> JSONResponse:
         later = {"Retry-After": "1"} if error.status == 503 else None
         return JSONResponse({"error": error.reason}, error.status, later)
 
+    @app.exception_handler(HTTPException)
     async def not_there(_: Request, error: HTTPException) -> JSONResponse:
         return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
 
-    async def failed(_: Request, error: Exception) -> JSONResponse:
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"error": f"{type(error).__name__}; the service's stderr says more"}, 500)
 
-    posts = [Route("/link", post_link, methods=["POST"]), Route("/nif", post_nif, methods=["POST"])]
-    handlers: Any = {Refused: refuse, HTTPException: not_there, Exception: failed}
-    routes = [*posts, Route("/health", get_health), *page_routes()]
-    return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    return app
 
 
 async def while_there(request: Any, reply: Coroutine[Any, Any, bytes]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
-pytest.importorskip("starlette", reason="the service is made of it")
+pytest.importorskip("fastapi", reason="the service is made of it")
 pytest.importorskip("httpx", reason="the service is asked with it")
 
 from starlette.testclient import TestClient

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
-pytest.importorskip("starlette", reason="the service is made of it")
+pytest.importorskip("fastapi", reason="the service is made of it")
 pytest.importorskip("uvicorn", reason="the service runs in it")
 
 import uvicorn
