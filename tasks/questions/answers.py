@@ -4,7 +4,8 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -118,6 +119,19 @@ def read_predictions(path: Path) -> dict[str, str]:
     return {name: record.text("label") for name, record in named}
 
 
+def predicted_texts(path: Path, read: Callable[[Path], Any]) -> dict[str, str]:
+    """Texts by question id: predictions, or else the first answers of a data set that `read` takes.
+
+    Raises: what `read_predictions` does for a file that is neither.
+    """
+    try:
+        return read_predictions(path)
+    except ValueError:
+        with suppress(ValueError):
+            return {name: texts[0] for name, texts in gold_answers(read(path)).items() if texts}
+        raise
+
+
 def gold_answers(dataset: Any) -> dict[str, list[str]]:
     """The texts of the right answers to each question of a data set, by id."""
     return {example.id: [text for _, text in example.answers] for example in dataset.examples}
@@ -229,10 +243,11 @@ class QuestionTask(Task[Any, Any], Protocol):
     def score_files(self, gold_path: Path, predictions_path: Path) -> dict[str, Any]:
         """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
 
-        Raises: ValueError where it has a prediction for no question.
+        That file may also be a data set, whose first answers are scored. Raises: ValueError where it has a
+        prediction for no question.
         """
         gold = gold_answers(self.read(gold_path))
-        predicted = read_predictions(predictions_path)
+        predicted = predicted_texts(predictions_path, self.read)
         if not gold.keys() & predicted.keys():
             found = next(iter(predicted), "nothing")
             raise ValueError(

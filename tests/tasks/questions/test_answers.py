@@ -3,11 +3,15 @@
 import re
 import string
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tasks.finetuning.registry import TASKS
+from tasks.io.data_folder import split_file
 from tasks.questions.answers import Candidates, answer_scores, normalise, ranked, token_f1
+from tests.support.fine_tuned import EXAMPLES
 from tests.support.properties import given, settings, st
 
 
@@ -105,3 +109,15 @@ def test_the_best_have_texts_of_their_own(rows: list[tuple[int, int, int]], coun
     for number in sorted(range(len(rows)), key=lambda number: (-rows[number][2], number)):
         wanted.setdefault(passage[slice(*spans[number])], number)
     assert ranked(Candidates(passage, scores, spans), count) == [*wanted.values()][:count]
+
+
+@pytest.mark.parametrize("task", ["cloze_qa", "extractive_qa"])
+def test_a_data_set_against_itself_scores_all(task: str, tmp_path: Path) -> None:
+    """As the documentation says: the predictions may be the same examples; rows as well as the nested file."""
+    gold = split_file(EXAMPLES / task, "test")
+    module = TASKS[task]
+    scores = module.score_files(gold, gold)
+    assert (scores["exact_match"], scores["f1"], scores["missing"], scores["unknown"]) == (1.0, 1.0, 0, 0)
+    (tmp_path / "other.json").write_text('{"data": [{"no": "questions"}]}')
+    with pytest.raises(ValueError, match=r"other\.json"):
+        module.score_files(gold, tmp_path / "other.json")
