@@ -84,7 +84,7 @@ def add_link(command: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="write JSON lines, an HTML page, wikitext, or NIF as Turtle (default: %(default)s)",
+        help="write JSON lines, an HTML page, wikitext, NIF as Turtle, or ELEVANT's articles (default: %(default)s)",
     )
     add_on_error(command)
     add_links(command)
@@ -96,6 +96,10 @@ def run_link(options: argparse.Namespace) -> int:
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
     linker = open_linker(settings_of(options))
+    if options.format == "elevant" and not linker.finder.targets.has_qids:
+        raise ValueError(
+            "--format elevant: the mention table has no QIDs, by which ELEVANT knows pages; build it with page_props"
+        )
     errors = answer_stream(
         linker.answer,
         documents_of(options.inputs, options.input),

@@ -1,4 +1,4 @@
-"""Formats of linked documents: lines of JSON, a page of HTML, wikitext, NIF."""
+"""Formats of linked documents: lines of JSON, a page of HTML, wikitext, NIF, ELEVANT's articles."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from typing import Any
 from tasks.linking.formats import wikitext
 from tasks.linking.formats.links import wiki_of
 from tasks.linking.formats.page import page
-from tasks.serving.formats import JSON_LINES, Format, Place, Values
+from tasks.serving.formats import JSON_LINES, Format, Place, Values, json_line
 
-FORMATS = ("json", "html", "wikitext", "nif")
+FORMATS = ("json", "html", "wikitext", "nif", "elevant")
 
 
 def find_format(name: str, facts: Mapping[str, Any]) -> Format:
@@ -32,6 +32,28 @@ def find_format(name: str, facts: Mapping[str, Any]) -> Format:
             from tasks.linking.formats import nif
 
             return nif.document(values, facts)
-        return wikitext.document(values)
+        return elevant(values) if name == "elevant" else wikitext.document(values)
 
     return Format(answer, lambda *_: "", says_errors=False)
+
+
+def elevant(values: Values) -> str:
+    """A line of ELEVANT's `linked_articles`: mentions with QIDs; those whose page has none are not linked there.
+
+    Raises: ValueError for an id that is no number.
+    """
+    identity = values["id"]
+    if not str(identity).isdecimal():
+        raise ValueError(f"the id {identity!r} is no number, as ELEVANT's are; give --format json")
+    mentions = []
+    for each in values["mentions"]:
+        candidates = sorted({one["qid"] for one in each.get("candidates", ()) if one["qid"]})
+        mention = {"span": [each["start"], each["end"]], "recognized_by": "LUKE", "candidates": candidates}
+        mentions.append(mention | ({"id": each["qid"], "linked_by": "LUKE"} if each["qid"] else {}))
+    article = {
+        "id": int(identity),
+        "title": values.get("title", str(identity)),
+        "text": values["text"],
+        "entity_mentions": mentions,
+    }
+    return json_line(article | {name: values[name] for name in ("evaluation_span", "labels") if name in values})

@@ -1,5 +1,6 @@
 """NIF: read and written by rdflib, what comes back is what went, and hostile graphs are refused."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,18 @@ def test_pages_without_an_address_are_told(table: Path) -> None:
     with pytest.raises(ValueError, match="'A' has no address: the dump's file name tells no wiki"):
         nif.pages_of({"title": "A", "qid": None}, None)
     assert nif.pages_of({"title": "A", "qid": None, "own_id": "a b"}, None) == ["urn:own:a%20b"]
+
+
+def test_a_line_of_elevant() -> None:
+    from tasks.linking.formats.formats import elevant
+
+    [mention] = linked("A b", [(0, 3)])
+    answer = {"id": 7, "text": "A b", "mentions": [{**mention, "candidates": [{"qid": "Q6"}, {"qid": None}]}]}
+    assert json.loads(elevant(answer)) == {
+        "id": 7, "title": "7", "text": "A b",
+        "entity_mentions": [
+            {"span": [0, 3], "recognized_by": "LUKE", "linked_by": "LUKE", "id": "Q5", "candidates": ["Q6"]}
+        ],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="the id 'x' is no number"):
+        elevant({**answer, "id": "x"})

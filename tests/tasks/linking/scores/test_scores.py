@@ -19,6 +19,7 @@ from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import reliability
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.reading import read_documents
+from tasks.linking.formats.formats import elevant
 from tasks.linking.linker import Linker
 from tasks.linking.scores.disambiguation import disambiguation_scores, interval_of
 from tasks.linking.scores.pairs import Pair
@@ -360,13 +361,15 @@ def test_elevants_answers_are_read_beside_its_gold(tmp_path: Path) -> None:
         {"id": 1, "span": [0, 3], "entity_id": "Q5", "name": "Ann"},
         {"id": 2, "span": [8, 11], "entity_id": "Q6", "name": "Bob"},
     ]
-    found = [{"span": [0, 3], "id": "Q5", "candidates": []}, {"span": [8, 11], "id": "Q7", "candidates": []}]
+    mention = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "qid": "Q5"}
+    other = {"mention": "Bob", "start": 8, "end": 11, "title": "C", "qid": "Q7"}
     document = {"text": "Ann met Bob.", "labels": labels}
     (tmp_path / "gold.jsonl").write_text("".join(f"{json.dumps({'id': n, **document})}\n" for n in (1, 2)))
-    lines = [{"id": 1, **document, "entity_mentions": found}, {"id": 2, **document, "entity_mentions": []}]
-    (tmp_path / "found.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    answers = ({"id": 1, **document, "mentions": [mention, other]}, {"id": 2, **document, "mentions": []})
+    (tmp_path / "found.jsonl").write_text("".join(map(elevant, answers)))
     scores = score_files(tmp_path / "gold.jsonl", tmp_path / "found.jsonl")
     assert scores["disambiguation"]["overall"]["accuracy"] == 0.25
     assert scores["linking"]["micro"].items() >= {"correct": 1, "gold": 4, "predicted": 2}.items()
+    lines = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     (tmp_path / "none.jsonl").write_text("".join(f"{json.dumps(line | {'entity_mentions': []})}\n" for line in lines))
     assert score_files(tmp_path / "gold.jsonl", tmp_path / "none.jsonl")["linking"]["micro"]["f1"] == 0
