@@ -128,8 +128,8 @@ def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
             yield where, partial(parse_line, where, line, number)
 
 
-def read_text(path: Path, wanted: str = "a text file") -> str:
-    """The text of a UTF-8 file, whose lines end in \\n.
+def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = False) -> str:
+    """The text of a UTF-8 file; its lines end in \\n, or with `keeps_ends` as they do in the file.
 
     Raises: ValueError naming it, and what is `wanted` where there is none.
     """
@@ -148,7 +148,7 @@ def read_text(path: Path, wanted: str = "a text file") -> str:
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
     if (place := content.find(0)) >= 0:
         raise ValueError(f"{path}: byte {place} is 0, as in UTF-16; convert the file to UTF-8")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if keeps_ends else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # JSON

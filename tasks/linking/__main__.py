@@ -223,7 +223,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 def add_convert(convert: argparse.ArgumentParser) -> None:
     """Add convert's arguments."""
-    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT or AIDA-CoNLL")
+    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED")
     add_document_errors(convert)
 
 

@@ -12,7 +12,7 @@ from tasks.serving.streams import Given, files, lines_of, numbered
 JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
 KINDS = JSON_LINES, TEXT_LINES, FILES
 STDIN = "-"
-# The first line of annotated documents that are neither text nor a JSON object a line: AIDA's, XML, an array.
+# The first line of annotated documents that are neither text nor a JSON object a line: AIDA's, WNED's, an array.
 ANNOTATED = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:-DOCSTART-|<\?xml|\[\s*(?:\{|$))")
 
 
@@ -57,7 +57,7 @@ def lines(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
             beginning = found[0].decode("utf-8-sig")
             is_array = beginning.lstrip().startswith("[")
             what = "a JSON array does" if is_array else "annotated documents do"
-            remedy = "as jq -c '.[]' does" if is_array else "as python -m tasks.linking convert does of columns"
+            remedy = "as jq -c '.[]' does" if is_array else "with python -m tasks.linking convert"
             raise ValueError(
                 f"{name}: begins with {beginning!r}, as {what}; make JSON lines of it, {remedy}, or give "
                 "--input lines if it is text"

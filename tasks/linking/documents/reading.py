@@ -8,10 +8,11 @@ from tasks.io.tables import is_table
 from tasks.linking.documents.aida import START, read_aida
 from tasks.linking.documents.document import Document, Mention, Skipped, noted
 from tasks.linking.documents.json_lines import FORMATS, read_document
+from tasks.linking.documents.wned import read_wned
 
 WANTED = (
-    "JSON objects with text and mentions, index and wikipedia_titles (ZELDA), or labels (ELEVANT), or "
-    f"columns that begin with {START} (AIDA-CoNLL)"
+    "JSON objects with text and mentions, index and wikipedia_titles (ZELDA), or labels (ELEVANT), "
+    f"columns that begin with {START} (AIDA-CoNLL), or XML (WNED)"
 )
 
 
@@ -42,7 +43,9 @@ def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
     else:
         with path.open("rb") as stream:
             beginning = stream.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if beginning.startswith(START.encode()):
+    if beginning.startswith(b"<"):
+        yield from read_wned(path, left_out)
+    elif beginning.startswith(START.encode()):
         yield from read_aida(path, left_out)
     elif beginning.startswith((b"{", b"[")):
         for number, (where, read) in enumerate(record_readers(path), start=1):

@@ -1,4 +1,4 @@
-"""Documents in four formats: what is read, and what is said of bad ones."""
+"""Documents in five formats: what is read, and what is said of bad ones."""
 
 import gzip
 import json
@@ -34,6 +34,7 @@ def named(document: Document) -> list[tuple[str, str | None]]:
         ("zelda.jsonl", ["7", "8"], TURING + LATER, JOYCE),
         ("elevant.jsonl", ["0", "1"], TURING + LATER, LABELS + NOBODY),
         ("aida.tsv", ["1 Codes", "2 Books"], [*TURING, ("London", "London"), LATER[1]], JOYCE + NOBODY),
+        ("wned.xml", ["turing.txt", "zurich.txt"], TURING + LATER, JOYCE + NOBODY),
     ],
 )
 def test_formats_are_told_by_their_content(
@@ -53,10 +54,11 @@ def test_formats_are_told_by_their_content(
 
 
 def test_formats_have_texts_annotated_parts_and_qids() -> None:
-    """Columns have a sentence a line; ELEVANT tells pages by QID."""
+    """Columns have a sentence a line, WNED's texts their own ends of lines; ELEVANT tells pages by QID."""
     texts = [each.text for each in read_documents(FILES / "aida.tsv")]
     assert texts[0] == "Alan Turing worked at Bletchley Park .\nLondon Manchester called"
     assert texts[1] == "In Zürich , Joyce wrote Ulysses\nFrau Keller sold him paper ."
+    assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
     turing, joyce = read_documents(FILES / "elevant.jsonl")
     assert (turing.annotated, joyce.annotated) == ((0, 79), (0, 44))
     assert [each.qid for each in turing.mentions or ()] == ["Q7251", "Q155921", "Q7251", "Q18125"]
@@ -101,6 +103,35 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(written))
     assert read_documents(path)[0].mentions == wanted
+
+
+def test_places_of_wned_are_units_of_utf_16(tmp_path: Path) -> None:
+    """Thirty signs of two units each: counted as code points the place were far behind the mention."""
+    (tmp_path / "RawText").mkdir()
+    (tmp_path / "RawText/ada.txt").write_text("😀" * 30 + " Ada and Ada", encoding="utf-8")
+    fields = "<mention>Ada</mention><wikiName>Ada_Lovelace</wikiName><offset>69</offset><length>3</length>"
+    path = tmp_path / "ada.xml"
+    path.write_text(f'<x><document docName="ada.txt"><annotation>{fields}</annotation></document></x>')
+    [document] = read_documents(path)
+    assert document.mentions == (Mention(39, 42, "Ada Lovelace"),)
+
+
+def test_blanks_of_wned_are_alike_and_a_wrong_mention_may_be_left_out(tmp_path: Path) -> None:
+    """XML makes the ends of lines of Windows plain ones, so that no mention could have the text's."""
+    (tmp_path / "RawText").mkdir()
+    (tmp_path / "RawText/a.txt").write_bytes(b"He rode\r\nfrom New\r\nYork to Troy.")
+    fields = "<mention>{}</mention><wikiName>X</wikiName><offset>{}</offset><length>9</length>"
+    told = [fields.format(*each) for each in (("New\r\nYork", 14), ("New York", 14), ("Rome", 14), ("Troy", 900))]
+    content = "".join(f"<annotation>{each}</annotation>" for each in told)
+    path = tmp_path / "a.xml"
+    path.write_text(f'<x><document docName="a.txt">{content}</document></x>', newline="")
+    left_out = Skipped()
+    [document] = read_documents(path, left_out)
+    assert named(document) == [("New\r\nYork", "X")] * 2
+    told = [re.search(r"wanted the mention '(\w+)'", each) for each in left_out.mentions]
+    assert [each and each[1] for each in told] == ["Rome", "Troy"]
+    with pytest.raises(ValueError, match="wanted the mention 'Rome'"):
+        read_documents(path)
 
 
 def test_signs_of_yago_are_joined_and_a_line_of_blanks_ends_a_sentence(tmp_path: Path) -> None:
@@ -205,6 +236,15 @@ def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Pa
         read_documents(path)
 
 
+def test_documents_of_wned_without_a_text_may_be_left_out(tmp_path: Path) -> None:
+    left_out = Skipped()
+    path = edited(tmp_path, "wned.xml", 'docName="turing.txt"', 'docName="none"')
+    [document] = read_documents(path, left_out)
+    assert document.id == "zurich.txt"
+    [told] = left_out.lines()
+    assert re.match(r"1: .*RawText/none: no such file; .* \(the first at .*wned\.xml:3\)", told)
+
+
 LINE = {"text": "Ada met Bob.", "mentions": [{"start": 0, "end": 3, "title": "Ada"}]}
 
 
@@ -261,6 +301,17 @@ def edited(tmp_path: Path, file: str, old: str, new: str) -> Path:
         ("aida.tsv", "Frau\tB\tFrau Keller\t--NME--", "Frau\tB", r":23: 2 columns; wanted the token, B, the mention"),
         ("aida.tsv", "http://en.wikipedia.org/wiki/London", "London", r":11: the address is 'London'; .*/wiki/"),
         ("aida.tsv", "(2 Books)", "(1 Codes)", r":15: the id '1 Codes' is there twice"),
+        ("wned.xml", "<offset>22</offset>", "<offset>-1</offset>", r":10: offset is '-1'; wanted a whole number"),
+        ("wned.xml", "<offset>22</offset>", "<offset>70</offset>", r":10: 'anchester\.' stands at the offset 70; "),
+        ("wned.xml", 'docName="turing.txt"', 'docName="../ours.jsonl"', r":3: docName is '\.\./ours\.jsonl'"),
+        ("wned.xml", 'docName="turing.txt"', 'docName="none"', r"RawText/none: no such file; .*wned\.xml:3"),
+        (
+            "wned.xml",
+            "<isles.entityAnnotation>",
+            '<!DOCTYPE x [<!ENTITY a "b">]>\n<isles.entityAnnotation>',
+            r":2: declares an entity",
+        ),
+        ("wned.xml", "document", "doc", r": no element 'document'|:5: mention stands outside"),
     ],
 )  # fmt: skip
 def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
