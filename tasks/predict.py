@@ -44,10 +44,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="write JSON lines or, for ner, CoNLL columns, or an HTML page (default: %(default)s)",
+        help="write JSON lines or, for ner, CoNLL columns, brat's files, or an HTML page (default: %(default)s)",
     )
     of_mentions = "folder of BuildMentionTable, which finds the entities of questions and texts (extractive_qa)"
-    add_paths(parser, {"--mentions DIR": of_mentions})
+    add_paths(parser, {"--output DIR": "folder to write for --format brat", "--mentions DIR": of_mentions})
     parser.add_argument(
         "--top",
         type=positive,
@@ -91,7 +91,7 @@ def answer(options: argparse.Namespace) -> Errors:
         predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
     )
     is_text, paths = options.text is not None, options.text or []
-    form = find_format(options.format, predictor.inputs.labels)
+    form = find_format(options.format, predictor.inputs.labels, options.output, paths)
     cut = Counter[str]()
 
     def ask(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -1,12 +1,16 @@
-"""Formats of answers: lines of JSON and, of entity recognition, CoNLL columns, a page of HTML."""
+"""Formats of answers: lines of JSON and, of entity recognition, CoNLL columns, brat standoff, a page of HTML."""
 
 import html
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from model.files import write_aside
 from tasks.io.records import Record
 from tasks.io.windows import character_span
 from tasks.ner.columns import DOCUMENT_START
@@ -16,7 +20,7 @@ from tasks.ner.words import Word, record_lines
 Place = Mapping[str, Any]
 """The name of a document among others: the number of its `line`, or its `file`."""
 Values = Mapping[str, Any]
-FORMATS = ("json", "conll", "html")
+FORMATS = ("json", "conll", "brat", "html")
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,17 @@ class Format:
     says_errors: bool = True
 
 
-def find_format(name: str, labels: Sequence[str]) -> Format:
-    """One of FORMATS, for a model of these classes."""
+def find_format(name: str, labels: Sequence[str], output: Path | None, paths: Sequence[Path] = ()) -> Format:
+    """One of FORMATS, for a model of these classes. brat writes into the folder `output`; `paths` are the documents.
+
+    Raises: ValueError where it lacks a folder, or has one that it does not use, and where documents share a name.
+    """
+    if name == "brat" and output is None:
+        raise ValueError("brat keeps each document in files of its own; give --output DIR")
+    if name != "brat" and output is not None:
+        raise ValueError(f"--output {output}: {name} is written to stdout; only brat has files of its own")
+    if output is not None:
+        return brat(labels, output, names_of_files(paths))
     return page(labels) if name == "html" else {"json": JSON_LINES, "conll": CONLL}[name]
 
 
@@ -109,6 +122,86 @@ def columns(place: Place, values: Values) -> str:
 
 # An error leaves an empty document, so that the others keep their numbers.
 CONLL = Format(columns, lambda place, error: f"{DOCUMENT_START} O\n\n", says_errors=False)
+
+
+# brat
+
+
+def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Format:
+    """NAME.txt and NAME.ann for each document, and annotation.conf with the classes; stdout names what is written.
+
+    visual.conf has the names of classes that brat can only keep under others. A file that is there with another content
+    may be somebody's corrections: it stays, and `write` raises ValueError.
+    """
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"--output {output}: a file; give a folder to write")
+    output.mkdir(parents=True, exist_ok=True)
+    types = brat_types(labels[1:])
+
+    def put(name: str, text: str) -> None:
+        path, content = output / name, text.encode()
+        if path.exists() and path.read_bytes() != content:
+            raise ValueError(f"{path}: is there with another content; give an --output without it")
+        write_aside(path, partial(Path.write_bytes, data=content))
+
+    def write(place: Place, values: Values) -> str:
+        document = document_of(values)
+        name = names[place["file"]] if "file" in place else f"line-{place['line']:06d}"
+        put(f"{name}.txt", document.text)
+        put(f"{name}.ann", "".join(standoff(document, types)))
+        return f"{output / name}.ann\n"
+
+    sections = [f"[{name}]\n" for name in ("relations", "events", "attributes")]
+    put("annotation.conf", "\n".join(["[entities]", *types.values(), "", *sections]))
+    if shown := [f"{name} | {plain(label)}" for label, name in types.items() if name != label]:
+        drawn = "SPAN_DEFAULT\tfgColor:black, bgColor:lightgreen, borderColor:darken\n"
+        put("visual.conf", "\n".join(["[labels]", *shown, "", "[drawing]", drawn]))
+
+    return Format(write, lambda place, error: "", says_errors=False)
+
+
+def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
+    """For each file the name that its annotations get. Raises: ValueError where two files would get the same."""
+    names: dict[str, str] = {}
+    for path in paths:
+        if path.stem in names.values():
+            other = next(each for each, name in names.items() if name == path.stem)
+            raise ValueError(f"{path} and {other}: brat's files of both would be {path.stem}.ann; rename one")
+        names[str(path)] = path.stem
+    return names
+
+
+# A part without what some reader takes for the end of a line, and without blanks at its ends.
+FRAGMENT = re.compile("\\S(?:[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]*\\S)?")
+
+
+def standoff(document: Document, types: Mapping[str, str]) -> Iterator[str]:
+    """A line of type and characters for each entity, and a note with its probability; ends of lines part fragments.
+
+    `types` are brat's names of the classes.
+    """
+    for number, entity in enumerate(document.entities, start=1):
+        covered = document.text[entity["start"] : entity["end"]]
+        pieces = [*FRAGMENT.finditer(covered)]
+        places = ";".join(f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces)
+        text = " ".join(piece[0] for piece in pieces)
+        yield f"T{number}\t{types[entity['label']]} {places}\t{text}\n"
+        yield f"#{number}\tAnnotatorNotes T{number}\t{plain(likelihood(entity))}\n"
+
+
+def brat_types(labels: Iterable[str]) -> dict[str, str]:
+    """A name that brat takes for each class, of ASCII's letters, digits, - and _; equal ones get numbers."""
+    types: dict[str, str] = {}
+    for label in labels:
+        ascii_name = re.sub(r"[^A-Za-z0-9_-]", "_", label)
+        numbered = (f"{ascii_name}_{number}" for number in count(2))
+        types[label] = next(name for name in chain([ascii_name], numbered) if name not in types.values())
+    return types
+
+
+def plain(text: str) -> str:
+    """A text that ends no line and no field of brat's files."""
+    return re.sub(r"[|\s]+", " ", text)
 
 
 # HTML

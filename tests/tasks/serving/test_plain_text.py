@@ -79,6 +79,8 @@ def test_a_blank_file_is_a_document_without_entities(ask: Command, tmp_path: Pat
     for language, found in (("en", {"sentences": []}), ("none", {})):
         out, _ = ask("", "--text", path, "--language", language)
         assert objects(out) == [{"file": str(path), "text": " \n\n", **found, "entities": []}]
+    out, _ = ask("", "--text", path, "--format", "brat", "--output", tmp_path / "out")
+    assert (tmp_path / "out" / "blank.ann").read_text() == ""
 
 
 def test_what_breaks_a_splitter_is_named(ask: Command, monkeypatch: pytest.MonkeyPatch) -> None:
