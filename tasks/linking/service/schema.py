@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from tasks.linking.formats.links import RDF_KINDS
+from tasks.linking.formats.links import TURTLE
 
 
 class GivenMention(BaseModel):
@@ -127,9 +127,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     500: {"model": Problem, "description": "The service failed"},
     503: {"model": Problem, "description": "Too many requests are being answered, or the service ends"},
 }
-NIF_BODY = {"requestBody": {"required": True, "content": dict.fromkeys(RDF_KINDS, GRAPH)}}
+NIF_BODY = {"requestBody": {"required": True, "content": dict.fromkeys(TURTLE, GRAPH)}}
 NIF: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The same graph with links", "content": dict.fromkeys(RDF_KINDS, GRAPH)},
+    200: {"description": "The same graph with links", "content": dict.fromkeys(TURTLE, GRAPH)},
     415: {"model": Problem, "description": "The body is of another type"},
     **PROBLEMS,
 }
