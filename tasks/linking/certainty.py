@@ -119,7 +119,9 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
         value: Any = record.values.get(name)
         low, high, wanted = kind.__metadata__
         if type(value) not in (int, float) or not low <= value <= high:
-            raise record.error(f"{name} is {json.dumps(value)[:40]}; wanted {wanted}; run calibrate again")
+            raise record.error(
+                f"{name} is {json.dumps(value)[:40]}; wanted {wanted}; run BuildLinker or calibrate again"
+            )
         found[name] = float(value)
     return Certainty(**found)
 

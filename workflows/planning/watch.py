@@ -29,7 +29,7 @@ from workflows.stages import fine_tuning, pages, pretraining, report, sequences,
 _SECONDS, _PATIENCE = 5.0, 30.0  # between two looks; with nobody at work, as it is between two stages
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 _ONE_LINE = {**look.UNPRINTABLE, 9: " ", 10: " "}
-DONE, RUNNING, STOPPED, WAITING = outlook.DONE, "running", "stopped", "waiting"
+DONE, FAILED, RUNNING, STOPPED, WAITING = outlook.DONE, "failed", "running", "stopped", "waiting"
 # Half-written, gone, or not there yet.
 _UNREADABLE = (ValueError, OSError, LookupError, TypeError, ArithmeticError)
 Row = tuple[str, str, str, str, str]  # a stage's title, state, time and progress, and its folder
@@ -65,7 +65,8 @@ def _row(title: str, folder: str, states: dict[str, str], stage: Stage | None = 
         state = STOPPED if is_begun else WAITING
     elif not is_held:
         inputs = {states.get(each.folder, "") for each in stage.requires().values()} if stage else set()
-        state = DONE if not stage or (inputs <= {DONE} and stage.is_done()) else WAITING
+        is_current = not stage or (inputs <= {DONE, FAILED} and stage.is_current())
+        state = WAITING if not is_current else DONE if not stage or stage.is_done() else FAILED  # in part
     with suppress(*_UNREADABLE):
         if state == DONE:
             seconds = json.loads(storage.read_bytes(storage.join(folder, RUN_RECORD)))["seconds"]

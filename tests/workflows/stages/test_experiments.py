@@ -26,6 +26,7 @@ from workflows import FineTuneGrid, RunAll, RunExperiments
 from workflows.base import outlook
 from workflows.base.stage import Stage
 from workflows.engines import workers as cells
+from workflows.planning import watch
 from workflows.run.file import Run
 from workflows.stages.experiments import EXPERIMENTS
 
@@ -128,6 +129,7 @@ def test_a_cell_that_fails_stops_no_other_and_is_tried_again(
     assert (grid.manifest().rows, grid.manifest().drops) == ({"done": 4}, {"failed": 4})
     again = grid_of(tmp_path, tables)
     assert not again.complete()
+    assert [state for title, state, *_ in watch.rows_of(again.workdir, [again]) if title == again.title] == ["failed"]
     before = times(tmp_path)
     again.run()
     assert {cell["state"] for cell in records(again)} == {"done"}
