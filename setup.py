@@ -62,6 +62,7 @@ setup(
     entry_points={"console_scripts": ["luke = workflows.luke:main"]},
     extras_require={
         "dask": DASK,
+        "languages": ["py3langid"],  # for link --language auto
         "serve": SERVE,
         "tensorboard": ["tensorboard"],
         "test": [
@@ -76,6 +77,7 @@ setup(
             "neleval",
             "pandas<3",
             "playwright",
+            "py3langid",
             "pytest",
             "pytest-xdist",
             "pyyaml",

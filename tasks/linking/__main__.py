@@ -22,14 +22,16 @@ from tasks.linking.formats.formats import FORMATS, find_format
 from tasks.linking.guesses import STEPS
 from tasks.linking.inputs import KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.linking.linker import Linker, basis_of
-from tasks.linking.open import open_linker
+from tasks.linking.open import LanguageLinkers, open_linker
 from tasks.linking.options import (
+    AUTO,
     add_document_errors,
     add_links,
     add_method,
     add_table,
     complete,
     documents_at_once,
+    languages_in_workdir,
     settings_of,
 )
 from tasks.linking.scores.scores import score_files
@@ -95,22 +97,43 @@ def run_link(options: argparse.Namespace) -> int:
     check_inputs(options.inputs)
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
-    linker = open_linker(settings_of(options))
+    if options.language == AUTO:
+        linkers = open_languages(options)
+        answer = LanguageLinkers(linkers).answer
+    else:
+        linkers = {"": open_linker(settings_of(options))}
+        answer = linkers[""].answer
+    linker = next(iter(linkers.values()))
     if options.format == "elevant" and not linker.finder.targets.has_qids:
         raise ValueError(
             "--format elevant: the mention table has no QIDs, by which ELEVANT knows pages; build it with page_props"
         )
     errors = answer_stream(
-        linker.answer,
+        answer,
         documents_of(options.inputs, options.input),
         sys.stdout,
         parse=Parser(options.input),
         form=find_format(options.format, linker.finder.table.manifest.facts),
         on_error=options.on_error,
-        size=documents_at_once(options),
+        size=documents_at_once(linker, options.tokens_per_batch),
     )
-    print(summary(linker), file=sys.stderr)
+    for code, each in linkers.items():
+        print(f"{code}: " * bool(code) + summary(each), file=sys.stderr)
     return report_errors(errors, options.on_error)
+
+
+def open_languages(options: argparse.Namespace) -> dict[str, Linker]:
+    """Return a linker for each wiki of the work directory, by its language.
+
+    Raises: ValueError: there is no work directory, or the format is of one wiki.
+    """
+    if not options.workdir:
+        raise ValueError(f"--language {AUTO}: chooses among the wikis of --workdir DIR; give it")
+    if options.format != FORMATS[0]:
+        raise ValueError(f"--format {options.format}: is of one wiki; give one --language, or take JSON lines")
+    codes = languages_in_workdir(options.workdir)
+    of_codes = {code: argparse.Namespace(**{**vars(options), "language": code}) for code in codes}
+    return {code: open_linker(settings_of(each)) for code, each in of_codes.items()}
 
 
 def summary(linker: Linker) -> str:
@@ -207,7 +230,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
         documents,
         own_links=options.own_links,
         min_probability=options.threshold,
-        at_once=documents_at_once(options),
+        at_once=documents_at_once(linker, options.tokens_per_batch),
     )
     fit = {
         "file_sha256": file_sha256(str(options.documents)),

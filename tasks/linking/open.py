@@ -1,5 +1,6 @@
 """Opens a linker: the one place that puts its parts together."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY, Annotator
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
+from pipeline.mediawiki.languages import base_language
 from pipeline.storage import read_manifest
+from tasks.io.records import Record
 from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import read_certainty
-from tasks.linking.linker import GLOBAL, LOCAL, Linker, basis_of
+from tasks.linking.linker import GLOBAL, LOCAL, Answer, Linker, basis_of
 from tasks.linking.own import read_own
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
@@ -61,6 +64,40 @@ class LinkerSettings:
     shows_candidates: bool = False
     device: str = "auto"
     tokens_per_batch: int = TOKENS_PER_BATCH
+
+
+class LanguageLinkers:
+    """Linkers by their languages: a document is answered by that of its `language`, or else of what its text is in."""
+
+    def __init__(self, linkers: Mapping[str, Linker]) -> None:
+        """Raises: ValueError: the package that tells languages is missing, or does not know one of these."""
+        try:
+            from py3langid.langid import MODEL_FILE, LanguageIdentifier
+        except ImportError:
+            raise ValueError("--language auto: needs a package that tells languages; pip install py3langid") from None
+        self.linkers = linkers
+        self._codes = {base_language(code): code for code in linkers}
+        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+        try:
+            self._identifier.set_languages(self._codes)
+        except ValueError as error:
+            raise ValueError(f"--language auto: {error}; give one language after the other") from None
+
+    def answer(self, records: Sequence[Record]) -> list[Answer]:
+        """What the linker of each record's language says, with the `language`. Raises: ValueError naming the record."""
+        languages = list(map(self._language_of, records))
+        found = {}
+        for code in {*languages}:
+            own = [record for record, language in zip(records, languages, strict=True) if language == code]
+            found[code] = iter(self.linkers[code].answer(own))
+        return [{"language": code, **next(found[code])} for code in languages]
+
+    def _language_of(self, record: Record) -> str:
+        if record.values.get("language") is None:
+            return self._codes[self._identifier.classify(record.text("text"))[0]]
+        if (given := record.text("language")) not in self.linkers:
+            raise record.error(f"language is {given[:40]!r}; wanted one of {', '.join(self.linkers)}")
+        return given
 
 
 def parts_of(folder: Path) -> dict[str, Path]:

@@ -10,6 +10,7 @@ from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages, join, read_manifest
 from tasks.io.arguments import add_paths, positive, share
 from tasks.linking.candidates import MOST
+from tasks.linking.linker import Linker
 from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
 from tasks.serving.plain_text import NO_LANGUAGE
 from tasks.serving.streams import AT_ONCE
@@ -36,6 +37,7 @@ LINK_PATHS = {
     "--calibration FILE": "output of calibrate with the same --mentions, --most-candidates, --model, --contexts and "
     "--global",
 }
+AUTO = "auto"
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
@@ -61,7 +63,7 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
         "--language",
         metavar="CODE",
         help="language, such as en: of a work directory of several wikis, whose parts are used (default: the first "
-        "one's)"
+        f"one's); {AUTO}: link tells each document's, unless its field language does"
         + (
             "; of --ner, whose rules split sentences: an unknown code gets general rules, and with "
             f"{NO_LANGUAGE} each line is a sentence (default: the table's language)"
@@ -168,11 +170,7 @@ def parts_in_workdir(workdir: str, language: str | None = None) -> dict[str, Pat
     Of several wikis, the parts are those of the one of this language; without a language, or for one of --ner alone,
     those of the first. Raises: ValueError: there are several, and none of this language.
     """
-    finished = finished_stages(workdir)
-    tables = sorted(
-        (name for name in finished if name.split()[0] == "BuildMentionTable"), key=lambda name: (len(name), name)
-    )
-    wikis = {read_manifest(join(workdir, finished[name])).facts["language"]: name.partition(" ")[2] for name in tables}
+    finished, wikis = finished_stages(workdir), languages_in_workdir(workdir)
     if language and len(wikis) > 1 and language not in wikis:
         raise ValueError(f"--language {language}: the wikis of {workdir} are of {', '.join(wikis)}")
     wiki = wikis.get(language or "", "")
@@ -184,6 +182,15 @@ def parts_in_workdir(workdir: str, language: str | None = None) -> dict[str, Pat
     return {name: path for name, path in found.items() if path.exists()}
 
 
+def languages_in_workdir(workdir: str) -> dict[str, str]:
+    """Return the languages of the mention tables of a work directory, each with what stands behind names of stages."""
+    finished = finished_stages(workdir)
+    tables = sorted(
+        (name for name in finished if name.split()[0] == "BuildMentionTable"), key=lambda name: (len(name), name)
+    )
+    return {read_manifest(join(workdir, finished[name])).facts["language"]: name.partition(" ")[2] for name in tables}
+
+
 def settings_of(options: argparse.Namespace) -> LinkerSettings:
     """Return what the options of `add_method` say, and those of the other functions where a command has them."""
     complete(options)
@@ -192,7 +199,6 @@ def settings_of(options: argparse.Namespace) -> LinkerSettings:
     return LinkerSettings(**{name: value for name, value in values.items() if value is not None})
 
 
-def documents_at_once(options: argparse.Namespace) -> int:
+def documents_at_once(linker: Linker, tokens_per_batch: int) -> int:
     """Return how many documents are answered together."""
-    computes = options.model or getattr(options, "ner", None)
-    return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if computes else AT_ONCE
+    return max(1, tokens_per_batch // TOKENS_PER_DOCUMENT) if linker.model or linker.recognize else AT_ONCE

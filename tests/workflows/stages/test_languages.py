@@ -221,6 +221,15 @@ def test_each_language_has_a_linker_around_the_model(
         [mention] = json.loads(capsys.readouterr().out)["mentions"]
         assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
     assert parts_in_workdir(stage.workdir)["mentions"] == Path(small.clone(BuildMentionTable).folder)
+    texts = [{"text": "Der Affe ist heute in Berlin, sagt man."}, {"text": "The ape is here.", "language": "en"}]
+    texts += [{"text": "The monkey is in Berlin now, they say."}, {"text": "Affe", "language": "it"}]
+    (tmp_path / "b.jsonl").write_text("".join(f"{json.dumps({'id': '1', **each})}\n" for each in texts))
+    with pytest.raises(SystemExit, match="1"):  # for the last one
+        linking.main(["link", "--workdir", stage.workdir, "--language", "auto", str(tmp_path / "b.jsonl")])
+    answers = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert [each.get("language") for each in answers] == ["de", "en", "en", None]
+    assert [each["mentions"][0]["title"] for each in answers[:3]] == ["Affe", "Ape", "Monkey"]
+    assert "language is 'it'; wanted one of en, de, ja" in answers[3]["error"]
     with pytest.raises(SystemExit, match=r"--language it: the wikis of .* are of en, de, ja"):
         linking.main(["link", *of_workdir[:-1], "it", str(tmp_path / "a.jsonl")])
 
