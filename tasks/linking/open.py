@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY, Annotator
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
-from pipeline.mediawiki.languages import base_language
 from pipeline.storage import read_manifest
 from tasks.io.records import Record
 from tasks.linking.candidates import MOST, CandidateFinder
@@ -76,10 +75,9 @@ class LanguageLinkers:
         except ImportError:
             raise ValueError("--language auto: needs a package that tells languages; pip install py3langid") from None
         self.linkers = linkers
-        self._codes = {base_language(code): code for code in linkers}
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
         try:
-            self._identifier.set_languages(self._codes)
+            self._identifier.set_languages(linkers)
         except ValueError as error:
             raise ValueError(f"--language auto: {error}; give one language after the other") from None
 
@@ -94,7 +92,7 @@ class LanguageLinkers:
 
     def _language_of(self, record: Record) -> str:
         if record.values.get("language") is None:
-            return self._codes[self._identifier.classify(record.text("text"))[0]]
+            return str(self._identifier.classify(record.text("text"))[0])
         if (given := record.text("language")) not in self.linkers:
             raise record.error(f"language is {given[:40]!r}; wanted one of {', '.join(self.linkers)}")
         return given
