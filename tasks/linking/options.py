@@ -1,13 +1,14 @@
 """Options that several commands of linking share, and the linker that they describe."""
 
 import argparse
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
-from pipeline.storage import finished_stages, join, read_manifest
+from pipeline.storage import finished_stages, read_manifest
 from tasks.io.arguments import add_paths, positive, share
 from tasks.linking.candidates import MOST
 from tasks.linking.linker import Linker
@@ -15,13 +16,15 @@ from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, ca
 from tasks.serving.plain_text import NO_LANGUAGE
 from tasks.serving.streams import AT_ONCE
 
-# What a work directory has of a linker: the stage, and the place in its folder. Calibrations are of all parts together.
+# What a work directory has of a linker: the stage, and the place in its folder. Calibrations are of all parts together,
+# and a model is of all wikis.
 PARTS = {
     "mentions": ("BuildMentionTable", ""),
     "contexts": ("BuildContexts", ""),
     "model": ("ExportHuggingFace", "model"),
     CALIBRATION: ("EvaluateLinking", CALIBRATION),
 }
+_TABLE = re.compile(r"BuildMentionTable( |\Z)")
 # The options that name a part, with their help: of all commands with a linker, and of those that write links.
 METHOD_PATHS = {
     "--model DIR": "folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with "
@@ -174,21 +177,18 @@ def parts_in_workdir(workdir: str, language: str | None = None) -> dict[str, Pat
     if language and len(wikis) > 1 and language not in wikis:
         raise ValueError(f"--language {language}: the wikis of {workdir} are of {', '.join(wikis)}")
     wiki = wikis.get(language or "", "")
-    found = dict[str, Path]()
-    for name, (stage, inside) in PARTS.items():
-        own = f"{stage} {wiki}" if f"{stage} {wiki}" in finished else stage  # a model is of all wikis
-        if own in finished:
-            found[name] = Path(workdir, finished[own], inside)
+    stages = {name: (stage if name == "model" else f"{stage} {wiki}".strip()) for name, (stage, _) in PARTS.items()}
+    found = {
+        name: Path(workdir, finished[stage], PARTS[name][1]) for name, stage in stages.items() if stage in finished
+    }
     return {name: path for name, path in found.items() if path.exists()}
 
 
 def languages_in_workdir(workdir: str) -> dict[str, str]:
     """Return the languages of the mention tables of a work directory, each with what stands behind names of stages."""
-    finished = finished_stages(workdir)
-    tables = sorted(
-        (name for name in finished if name.split()[0] == "BuildMentionTable"), key=lambda name: (len(name), name)
-    )
-    return {read_manifest(join(workdir, finished[name])).facts["language"]: name.partition(" ")[2] for name in tables}
+    tables = {name: Path(workdir, path) for name, path in finished_stages(workdir).items() if _TABLE.match(name)}
+    there = sorted((name for name, path in tables.items() if path.is_dir()), key=lambda name: (len(name), name))
+    return {read_manifest(str(tables[name])).facts["language"]: name.partition(" ")[2] for name in there}
 
 
 def settings_of(options: argparse.Namespace) -> LinkerSettings:

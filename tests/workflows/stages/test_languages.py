@@ -27,6 +27,7 @@ from tests.support.oracle_languages import all_pages, groups_of, merged, named_p
 from tests.support.page_props import sql
 from tests.support.stages import changed, folders, run_forked, run_in_process, run_of, start_forked
 from workflows import (
+    BuildContexts,
     BuildEntityVocab,
     BuildLinker,
     BuildMentionTable,
@@ -220,7 +221,13 @@ def test_each_language_has_a_linker_around_the_model(
         linking.main(["link", *words, "--device", "cpu", str(tmp_path / "a.jsonl")])
         [mention] = json.loads(capsys.readouterr().out)["mentions"]
         assert (mention["title"], mention["qid"]) == ("Affe", "Q1")
+    run_in_process(small.clone(BuildContexts))
     assert parts_in_workdir(stage.workdir)["mentions"] == Path(small.clone(BuildMentionTable).folder)
+    assert [parts_in_workdir(stage.workdir, code).keys() for code in LANGUAGES] == [
+        {"mentions", "contexts", "model"},
+        {"mentions", "contexts", "model"},
+        {"mentions", "model"},
+    ]
     texts = [{"text": "Der Affe ist heute in Berlin, sagt man."}, {"text": "The ape is here.", "language": "en"}]
     texts += [{"text": "The monkey is in Berlin now, they say."}, {"text": "Affe", "language": "it"}]
     (tmp_path / "b.jsonl").write_text("".join(f"{json.dumps({'id': '1', **each})}\n" for each in texts))
