@@ -179,7 +179,7 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
             for name in ("mentions", "contexts", "model", "mode", "most_candidates", "max_words")
         ),
         *(
-            ({name: value}, f"{name} is .*; wanted a number.*; run calibrate again")
+            ({name: value}, f"{name} is .*; wanted a number.*; run BuildLinker or calibrate again")
             for name, value in {
                 "unknown_offset": None, "coherence_weight": None, "temperature": 0, "discount": -1,
                 "min_probability": "x", "prior_weight": True,
