@@ -44,6 +44,7 @@ setup(
         "markupsafe",
         "mwparserfromhell",
         "numpy",
+        "protobuf",
         "psutil",
         "pyarrow",
         "pyspark",

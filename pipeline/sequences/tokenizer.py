@@ -20,6 +20,7 @@ from pipeline.sequences.tokenizer_files import (
     read_vocab,
     read_wordpiece,
     tokenizer_files,
+    unigram_json,
     wordpiece_files,
 )
 from pipeline.storage import write_bytes
@@ -253,8 +254,9 @@ def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
     files = tokenizer_files(Path(source))
     if "merges.txt" in files:
         return {name: path.read_bytes() for name, path in files.items()}
-    if read_unigram(files):
-        return {"tokenizer.json": files["tokenizer.json"].read_bytes()}
+    if unigram := read_unigram(files):
+        path = files.get("tokenizer.json")
+        return {"tokenizer.json": path.read_bytes() if path else unigram_json(*unigram[:3])}
     return wordpiece_files(*read_wordpiece(files))
 
 

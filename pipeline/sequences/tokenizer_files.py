@@ -1,4 +1,7 @@
-"""The files of tokenizers: RoBERTa's vocab.json with merges.txt, tokenizer.json of BERT and XLM-R, or vocab.txt."""
+"""The files of tokenizers: RoBERTa's vocab.json with merges.txt, tokenizer.json of BERT and XLM-R, or vocab.txt.
+
+Or XLM-R's sentencepiece.bpe.model, which is all that mLUKE has.
+"""
 
 import base64
 import json
@@ -8,11 +11,24 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
 BERT_SPECIAL_TOKENS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
 _SPECIAL_NAMES = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
 _BPE = (("vocab.json", "merges.txt"), ("vocab", "merges"))
 _CONFIG = "tokenizer_config.json"
 _WORDPIECE = ("tokenizer.json", "vocab.txt")
+_PIECES = "sentencepiece.bpe.model"
+UNIGRAM_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_Unigram = tuple[list[tuple[str, float]], bytes, frozenset[str], str]
+# What is read of SentencePiece's models: names, numbers and types of fields.
+_FIELDS: dict[str, Sequence[tuple[str, int, Any]]] = {
+    "Piece": [("piece", 1, "TYPE_STRING"), ("score", 2, "TYPE_FLOAT")],
+    "Trainer": [("model_type", 3, "TYPE_INT32"), ("byte_fallback", 35, "TYPE_BOOL")],
+    "Normalizer": [("precompiled_charsmap", 2, "TYPE_BYTES")],
+    "Model": [("pieces", 1, "Piece"), ("trainer_spec", 2, "Trainer"), ("normalizer_spec", 3, "Normalizer")],
+}
 _IDS_WANTED = "wanted the ids 0, 1, 2, ..., each once; take the file that came with the model, unchanged"
 
 
@@ -35,8 +51,8 @@ def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
     """Return which of some files make a tokenizer: their names, by their usual names.
 
     RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's or XLM-R's tokenizer.json or BERT's
-    vocab.txt, and tokenizer_config.json where there is one. Raises: ValueError, with where the files are, for files
-    without.
+    vocab.txt, and tokenizer_config.json where there is one, or else sentencepiece.bpe.model. Raises: ValueError, with
+    where the files are, for files without.
     """
     for own in _BPE:
         if all(name in names for name in own):
@@ -44,8 +60,10 @@ def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
     for name in _WORDPIECE:
         if name in names:
             return {file: file for file in (name, _CONFIG) if file in names}
+    if _PIECES in names:
+        return {_PIECES: _PIECES}
     raise ValueError(
-        f"{source}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
+        f"{source}: found no vocab.json with merges.txt, no tokenizer.json, no vocab.txt and no {_PIECES}; "
         "give a folder with a RoBERTa, BERT or XLM-R tokenizer "
         "(of a pretraining it is model/ in ExportHuggingFace's folder)"
     )
@@ -115,11 +133,13 @@ def check_ids(vocab: Mapping[str, int], path: Path) -> None:
         )
 
 
-def read_unigram(files: Mapping[str, Path]) -> tuple[list[tuple[str, float]], bytes, frozenset[str], str] | None:
-    """Pieces with their scores by ids, table that normalises texts, added tokens and source of XLM-R's tokenizer.json.
+def read_unigram(files: Mapping[str, Path]) -> _Unigram | None:
+    """Pieces with their scores by ids, table that normalises texts, added tokens and source of XLM-R's files.
 
     None for files of another kind. Raises: ValueError for a Unigram tokenizer that makes other words of a text.
     """
+    if _PIECES in files:
+        return _read_sentencepiece(files[_PIECES])
     path = files.get("tokenizer.json")
     values = _read_object(path) if path else {}
     model = values.get("model") or {}
@@ -141,6 +161,49 @@ def read_unigram(files: Mapping[str, Path]) -> tuple[list[tuple[str, float]], by
         raise ValueError(f"{path}: precompiled_charsmap is no base64 ({error}); {remedy}") from None
     hidden = frozenset(token["content"] for token in values.get("added_tokens") or [])
     return [(piece, float(score)) for piece, score in pieces], table, hidden, str(path)
+
+
+def _read_sentencepiece(path: Path) -> _Unigram:
+    """The same of SentencePiece's own file, whose pieces have the ids of fairseq's dictionary, as in XLM-R."""
+    file = descriptor_pb2.FileDescriptorProto(name=_PIECES, package="pieces")
+    for name, given in _FIELDS.items():
+        fields_of = file.message_type.add(name=name).field
+        for field, number, kind in given:
+            is_message = kind in _FIELDS
+            values = {"type_name": f".pieces.{kind}"} if is_message else {"type": kind}
+            label = "LABEL_REPEATED" if kind == "Piece" else "LABEL_OPTIONAL"
+            fields_of.add(name=field, number=number, label=label, **values)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    model = message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))()
+    try:
+        model.ParseFromString(path.read_bytes())
+    except message.DecodeError as error:
+        raise ValueError(f"{path}: no model of SentencePiece ({error}); take XLM-R's or mLUKE's, unchanged") from None
+    pieces = [(each.piece, each.score) for each in model.pieces]
+    unigram, trainer = 1, model.trainer_spec
+    begins = [piece for piece, _ in pieces[:3]] == ["<unk>", "<s>", "</s>"]
+    if not begins or trainer.byte_fallback or trainer.model_type not in (0, unigram):
+        raise ValueError(
+            f"{path}: {len(pieces):,} pieces, the first {[piece for piece, _ in pieces[:3]]}, of a model of type "
+            f"{trainer.model_type}; wanted a Unigram model (1) that begins with <unk>, <s>, </s>, as XLM-R's"
+        )
+    special = [(token, 0.0) for token in UNIGRAM_TOKENS]
+    table = model.normalizer_spec.precompiled_charsmap
+    return [*special[:4], *pieces[3:], special[4]], table, frozenset(UNIGRAM_TOKENS), str(path)
+
+
+def unigram_json(pieces: Sequence[tuple[str, float]], table: bytes, hidden: Collection[str]) -> bytes:
+    """The tokenizer.json of XLM-R with these pieces, which transformers and `read_unigram` read."""
+    whole = Tokenizer(models.Unigram(list(pieces), UNIGRAM_TOKENS.index("<unk>")))
+    whole.normalizer = normalizers.Precompiled(table)
+    whole.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    ends = [(token, UNIGRAM_TOKENS.index(token)) for token in ("<s>", "</s>")]
+    whole.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> </s> $B </s>", ends)
+    whole.decoder = decoders.Metaspace()
+    tokens = [piece for piece, _ in pieces if piece in hidden]
+    whole.add_special_tokens([AddedToken(each, lstrip=each == "<mask>", normalized=False) for each in tokens])
+    return whole.to_str().encode()
 
 
 def wordpiece_files(

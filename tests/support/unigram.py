@@ -51,3 +51,17 @@ def write_unigram(folder: Path) -> None:
     from transformers import XLMRobertaTokenizer
 
     XLMRobertaTokenizer(vocab=pieces(), _spm_precompiled_charsmap=table()).save_pretrained(folder)
+
+
+def write_sentencepiece(folder: Path, *, model_type: int = 1, byte_fallback: bool = False) -> None:
+    """Write the same pieces as SentencePiece has them, by its own schema: without fairseq's padding and mask."""
+    from transformers.convert_slow_tokenizer import import_protobuf
+
+    model = import_protobuf().ModelProto()
+    control, normal = 3, 1
+    special = [("<unk>", 0.0, 2), ("<s>", 0.0, control), ("</s>", 0.0, control)]
+    for piece, score, kind in [*special, *((*each, normal) for each in pieces()[4:-1])]:
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type, model.trainer_spec.byte_fallback = model_type, byte_fallback
+    model.normalizer_spec.precompiled_charsmap = table()
+    (folder / "sentencepiece.bpe.model").write_bytes(model.SerializeToString())

@@ -139,7 +139,7 @@ class Sequences:
         "",
         path(),
         "folder of a tokenizer: RoBERTa's (vocab.json, merges.txt), BERT's (tokenizer.json, vocab.txt) or XLM-R's "
-        "(tokenizer.json); empty: the base model's, or a new one",
+        "(tokenizer.json, sentencepiece.bpe.model); empty: the base model's, or a new one",
     )
     tokenizer_size: int = option(AUTO, whole_number(300), "tokens of a new tokenizer; auto: the preset's")
     tokenizer_characters: int = option(

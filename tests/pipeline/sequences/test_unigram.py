@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.tokenizer import Unigram, WordTokenizer, copy_tokenizer
 from pipeline.wikitext.paragraphs import Link, Paragraph
-from tests.support.unigram import BLANKS, JAPANESE, LETTERS, pieces, write_unigram
+from tests.support.unigram import BLANKS, JAPANESE, LETTERS, pieces, write_sentencepiece, write_unigram
 
 WORDS = ["word", "London", "(", ".", "'s", "東京", "私は", "e\u0301", "fi…", "①", "Ａｆ", "ｱ"]
 RARE = ["か\u3099", "\u0301", "\u3099", "  ", " ", "x" * 40, "\x1c", "\u200d", "𐍈", "🙂", "\u0600"]
@@ -106,6 +106,31 @@ def test_the_file_is_copied_whole(folder: Path, tmp_path: Path) -> None:
     [copy] = tmp_path.iterdir()
     assert copy.read_bytes() == (folder / "tokenizer.json").read_bytes()
     assert isinstance(WordTokenizer.load(tmp_path), Unigram)
+
+
+def test_the_file_of_sentencepiece_gives_the_same(ours: WordTokenizer, theirs: Any, tmp_path: Path) -> None:
+    """It is all that mLUKE's folder has; a copy has the tokenizer.json that transformers reads."""
+    write_sentencepiece(tmp_path)
+    text = f" The ①ﬁ (London)  {JAPANESE} {''.join(LETTERS)}"
+    found = WordTokenizer.load(tmp_path)
+    assert (found.vocab, found.encode_with_offsets(text)) == (ours.vocab, ours.encode_with_offsets(text))
+    (tmp_path / "copy").mkdir()
+    copy_tokenizer(tmp_path, tmp_path / "copy")
+    copy = type(theirs).from_pretrained(tmp_path / "copy")
+    for each in (text, "a <mask> b"):
+        assert copy(each, each)["input_ids"] == theirs(each, each)["input_ids"]
+    assert WordTokenizer.load(tmp_path / "copy").encode([text], [True]) == ours.encode([text], [True])
+
+
+def test_other_files_of_sentencepiece_are_refused(tmp_path: Path) -> None:
+    for other in ({"model_type": 2}, {"byte_fallback": True}):
+        write_sentencepiece(tmp_path, **other)
+        with pytest.raises(ValueError, match=r"bpe\.model: .*wanted a Unigram model \(1\) that begins with <unk>"):
+            WordTokenizer.load(tmp_path)
+    for content, message in ((b"\x0a\xff", "no model of SentencePiece"), (b"", "0 pieces, the first")):
+        (tmp_path / "sentencepiece.bpe.model").write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            WordTokenizer.load(tmp_path)
 
 
 @pytest.mark.parametrize(
