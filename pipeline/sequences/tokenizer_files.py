@@ -11,9 +11,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-
 BERT_SPECIAL_TOKENS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
 _SPECIAL_NAMES = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
 _BPE = (("vocab.json", "merges.txt"), ("vocab", "merges"))
@@ -165,6 +162,8 @@ def read_unigram(files: Mapping[str, Path]) -> _Unigram | None:
 
 def _read_sentencepiece(path: Path) -> _Unigram:
     """The same of SentencePiece's own file, whose pieces have the ids of fairseq's dictionary, as in XLM-R."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
     file = descriptor_pb2.FileDescriptorProto(name=_PIECES, package="pieces")
     for name, given in _FIELDS.items():
         fields_of = file.message_type.add(name=name).field
@@ -195,6 +194,8 @@ def _read_sentencepiece(path: Path) -> _Unigram:
 
 def unigram_json(pieces: Sequence[tuple[str, float]], table: bytes, hidden: Collection[str]) -> bytes:
     """The tokenizer.json of XLM-R with these pieces, which transformers and `read_unigram` read."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
     whole = Tokenizer(models.Unigram(list(pieces), UNIGRAM_TOKENS.index("<unk>")))
     whole.normalizer = normalizers.Precompiled(table)
     whole.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
