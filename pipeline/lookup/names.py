@@ -137,8 +137,10 @@ def name_of(title: str) -> str:
 def without_article(name: str, language: str) -> str:
     """A name without an article at its beginning: "the Alps" is Alps."""
     start = name.lower()
-    articles = FORMS.get(language, {}).get("articles", ())
-    return next((name[len(each) :] for each in articles if start.startswith(each)), name)
+    articles = tuple(FORMS.get(language, {}).get("articles", ()))
+    return (
+        next(name[len(each) :] for each in articles if start.startswith(each)) if start.startswith(articles) else name
+    )
 
 
 def initials_of(title: str, language: str) -> set[str]:
@@ -146,9 +148,9 @@ def initials_of(title: str, language: str) -> set[str]:
 
     "Bank of Japan" has BOJ and BJ. What stands in brackets is left out, as is an article.
     """
-    words = words_of(without_article(_BRACKETS.sub("", title), language))
-    found = {"".join(word[0] for word in words).upper(), "".join(word[0] for word in words if word[0].isupper())}
-    return {each for each in found if acronym_of([each])}
+    name = _BRACKETS.sub("", title) if title.endswith((")", "\uff09")) else title
+    letters = "".join([word[0] for word in words_of(without_article(name, language))])
+    return {each for each in (letters.upper(), "".join(filter(str.isupper, letters))) if acronym_of(each)}
 
 
 def acronym_of(words: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.sequences.sentences import DEFAULT, split
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -28,8 +29,7 @@ class Limits:
             raise ValueError(f"max_words: found {self.max_words}, wanted {MIN_WORDS} to {MAX_WORDS}")
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(NamedTuple):
     """Word ids without [CLS] and [SEP]; annotations in order, spans half-open positions in ``word_ids``."""
 
     word_ids: list[int]
@@ -38,8 +38,7 @@ class Sequence:
     entity_ends: list[int]
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A stretch of a sentence that is tokenised apart; ``entity_id`` is None between links."""
 
     text: str
@@ -120,37 +119,44 @@ def _sentences(
                 inside.append((link, found))
             else:
                 drops["links:crosses_sentence"] += 1
-        yield list(_segments(text, start, end, inside))
+        yield _segments(text, start, end, inside)
     drops["links:crosses_sentence"] += len(waiting)
 
 
-def _segments(text: str, start: int, end: int, links: SequenceOf[tuple[Link, int]]) -> Iterator[Segment]:
+def _segments(text: str, start: int, end: int, links: SequenceOf[tuple[Link, int]]) -> list[Segment]:
     spans: list[tuple[int, int, int | None]] = []
     for link, found in links:
-        spans += (start, link.start, None), (link.start, link.end, found)
+        if start < link.start:
+            spans.append((start, link.start, None))
+        spans.append((link.start, link.end, found))
         start = link.end
-    for first, last, entity_id in (*spans, (start, end, None)):
-        if first < last or entity_id is not None:
-            leading_space = first == 0 or text[first].isspace() or text[first - 1].isspace()
-            yield Segment(text[first:last].strip(), leading_space, entity_id)
+    if start < end:
+        spans.append((start, end, None))
+    return [
+        Segment(text[first:last], first == 0 or text[first].isspace() or text[first - 1].isspace(), entity_id)
+        for first, last, entity_id in spans
+    ]
 
 
 def _join(tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]) -> Sequence:
     """One sentence as a sequence: token ids end to end, with an annotation for each linked segment."""
-    joined = Sequence([], [], [], [])
+    word_ids: list[int] = []
+    annotations: list[tuple[int, int, int]] = []
     for ids, entity_id in tokenised:
-        start = len(joined.word_ids)
-        joined.word_ids.extend(ids)
-        if entity_id is None:
-            continue
-        if not ids:
+        if entity_id is not None and ids:
+            start, words = len(word_ids), len(ids)
+            if words > limits.max_mention_words:
+                drops["mentions:cut_to_limit"] += 1
+                words = limits.max_mention_words
+            annotations.append((entity_id, start, start + words))
+        elif entity_id is not None:
             drops["links:empty_after_tokenising"] += 1
-            continue
-        drops["mentions:cut_to_limit"] += len(ids) > limits.max_mention_words
-        joined.entity_ids.append(entity_id)
-        joined.entity_starts.append(start)
-        joined.entity_ends.append(start + min(len(ids), limits.max_mention_words))
-    return joined
+        word_ids += ids
+    return (
+        Sequence(word_ids, *map(list, zip(*annotations, strict=True)))
+        if annotations
+        else Sequence(word_ids, [], [], [])
+    )
 
 
 def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:

@@ -157,7 +157,7 @@ def _pieces(text: str, language: str) -> list[str]:
     """Return what sentencex makes of a text, or the text as one sentence where it breaks down; lengths alone count."""
     try:
         # It takes blanks beyond ASCII for parts of words, and breaks down at those behind a single capital.
-        pieces: list[str] = sentencex.segment(language, _OTHER_BLANK.sub(" ", text))
+        pieces: list[str] = sentencex.segment(language, text if text.isascii() else _OTHER_BLANK.sub(" ", text))
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of Rust; no Exception, so that few catch it
             raise
