@@ -13,6 +13,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from pipeline.sequences.tokenizer_files import (
     BERT_SPECIAL_TOKENS,
+    SPECIAL_TOKENS,
     Normalizer,
     check_ids,
     read_merges,
@@ -26,7 +27,6 @@ from pipeline.sequences.tokenizer_files import (
 from pipeline.storage import write_bytes
 
 CONTINUATION, BLANK = "##", "▁"
-SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 # White space as Unicode has it (Python's own \s holds four control characters more). BERT drops control characters.
 _BLANKS = " \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -17,7 +17,7 @@ _BPE = (("vocab.json", "merges.txt"), ("vocab", "merges"))
 _CONFIG = "tokenizer_config.json"
 _WORDPIECE = ("tokenizer.json", "vocab.txt")
 _PIECES = "sentencepiece.bpe.model"
-UNIGRAM_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _Unigram = tuple[list[tuple[str, float]], bytes, frozenset[str], str]
 # What is read of SentencePiece's models: names, numbers and types of fields.
 _FIELDS: dict[str, Sequence[tuple[str, int, Any]]] = {
@@ -187,19 +187,19 @@ def _read_sentencepiece(path: Path) -> _Unigram:
             f"{path}: {len(pieces):,} pieces, the first {[piece for piece, _ in pieces[:3]]}, of a model of type "
             f"{trainer.model_type}; wanted a Unigram model (1) that begins with <unk>, <s>, </s>, as XLM-R's"
         )
-    special = [(token, 0.0) for token in UNIGRAM_TOKENS]
+    special = [(token, 0.0) for token in SPECIAL_TOKENS]
     table = model.normalizer_spec.precompiled_charsmap
-    return [*special[:4], *pieces[3:], special[4]], table, frozenset(UNIGRAM_TOKENS), str(path)
+    return [*special[:4], *pieces[3:], special[4]], table, frozenset(SPECIAL_TOKENS), str(path)
 
 
 def unigram_json(pieces: Sequence[tuple[str, float]], table: bytes, hidden: Collection[str]) -> bytes:
     """The tokenizer.json of XLM-R with these pieces, which transformers and `read_unigram` read."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-    whole = Tokenizer(models.Unigram(list(pieces), UNIGRAM_TOKENS.index("<unk>")))
+    whole = Tokenizer(models.Unigram(list(pieces), SPECIAL_TOKENS.index("<unk>")))
     whole.normalizer = normalizers.Precompiled(table)
     whole.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    ends = [(token, UNIGRAM_TOKENS.index(token)) for token in ("<s>", "</s>")]
+    ends = [(token, SPECIAL_TOKENS.index(token)) for token in ("<s>", "</s>")]
     whole.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> </s> $B </s>", ends)
     whole.decoder = decoders.Metaspace()
     tokens = [piece for piece, _ in pieces if piece in hidden]

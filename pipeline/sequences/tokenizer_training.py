@@ -18,7 +18,8 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from pipeline.lookup.names import mixed
 from pipeline.mediawiki.languages import UNSPACED_SCRIPTS
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_files import SPECIAL_TOKENS
 from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 
 LETTER_COST = 25
