@@ -85,6 +85,7 @@ setup(
             "scikit-learn",
             "seqeval",
             "tensorboard",
+            "triton; sys_platform == 'linux'",  # its interpreter runs the kernels for GPUs on a CPU
         ],
         "docs": ["furo", "myst-parser", "sphinx"],
         "dev": ["mypy", "ruff", "types-psutil", "types-regex", "types-tqdm", "types-PyYAML"],

@@ -14,26 +14,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.options import Options, absolute
 from benchmarks.harness.report import Report, progress
 from benchmarks.harness.workloads import ROOT, Record, run
 from benchmarks.model import gpu_tables as tables
+from benchmarks.model.gpu_workloads import MODES
 from benchmarks.model.workloads import AWARE, ORIGINAL, OURS, THEIRS
-from benchmarks.tasks import ner
-from model.pretraining.recipes import PRECISIONS
 from model.training.devices import has_bf16, published_rate
 from tests.support.shards import random_rows, write_long_sequences, write_sequences
 
-# The module of each workload.
-MODULES = dict.fromkeys(("micro_batch", "train"), "model.gpu_workloads") | {"speed": "tasks.ner_workloads"}
+WORKLOADS = ("micro_batch", "train")
 PACKAGES = ("torch", "triton", "transformers", "numpy", "pyarrow")
 MOST_SECONDS, TEST_SECONDS = 150, 200  # of a measurement, and of all tests
-NER_DATA = "examples/ner/train.txt"  # from the repository's root, where workloads run
 
 
 @dataclass(frozen=True)
@@ -47,41 +44,37 @@ class Plan:
     steps: int = 3
     step_size: int = 512
     workers: int = 2
-    sentences: int = 74  # all of the examples'
-    ner_rounds: int = 3
 
     def all(self, modes: list[str], precision: str) -> Iterator[tuple[str, Record]]:
         """Yield workloads and their arguments, in the order of what one wants to know first."""
         pairs = [(size, tokens) for tokens in self.tokens for size in self.sizes]
         first, others = pairs[: len(self.sizes)], pairs[len(self.sizes) :]
         eager = [(OURS, AWARE, "eager"), (OURS, ORIGINAL, "eager"), (THEIRS, AWARE, "eager")]
-        compiled = [(OURS, AWARE, "compiled"), (OURS, ORIGINAL, "compiled")]
-        order = [(eager, first), (None, []), (compiled, first[:1]), (eager, others)]
+        plain, compiled = ([(OURS, each, mode) for each in (AWARE, ORIGINAL)] for mode in MODES[1:])
+        order = [(eager, first), (plain, first), (None, []), (compiled, first[:1]), (eager, others)]
         order += [(compiled, first[1:] + others), ([(THEIRS, ORIGINAL, "eager")], pairs)]
         common = {"batch_size": self.batch_size, "rounds": self.rounds, "precision": precision}
         for chosen, among in (*order, ([(THEIRS, AWARE, "compiled")], first[:1])):
             if chosen is None:
-                yield from self.other_workloads(modes, precision)
+                yield from self.steps_of_pretraining(modes, precision)
             for size, tokens in among:
                 for who, attention, mode in (each for each in chosen if each[2] in modes):
-                    row = {"who": who, "size": size, "attention": attention, "tokens": tokens}
-                    yield "micro_batch", row | {"compiled": mode == "compiled"} | common
+                    row = {"who": who, "size": size, "attention": attention, "tokens": tokens, "mode": mode}
+                    yield "micro_batch", row | common
 
-    def other_workloads(self, modes: list[str], precision: str) -> Iterator[tuple[str, Record]]:
-        """Yield steps of pretraining, from the loader to the optimiser, and answers of entity recognition."""
+    def steps_of_pretraining(self, modes: list[str], precision: str) -> Iterator[tuple[str, Record]]:
+        """Yield steps of pretraining, from the loader to the optimiser."""
         common = {"who": OURS, "first_step": 0, "warm_steps": 1, "steps": self.steps}
         common |= {"workers": self.workers, "compare": False}
-        for mode in modes:
+        for mode in (each for each in modes if each != "plain"):
             for size in self.sizes:
                 recipe = {"batch_size": self.step_size, "tokens_per_batch": self.tokens[0]}
                 recipe |= {"precision": precision, "compiled": mode == "compiled"}
                 yield "train", common | {"size": size, "recipe": recipe}
-        asked = {"size": self.sizes[-1], "data": NER_DATA, "sentences": self.sentences}
-        yield "speed", asked | {"rounds": self.ner_rounds, "chosen": ner.VARIANTS["on_a_gpu"][precision]}
 
 
 FULL = Plan()
-TINY = Plan(("tiny",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0, sentences=4, ner_rounds=1)
+TINY = Plan(("tiny",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0)
 
 
 @dataclass
@@ -89,7 +82,7 @@ class Found:
     """The measurements so far: the tests' words, and a row for each call of a workload."""
 
     tests: Record = field(default_factory=dict)
-    rows: dict[str, list[Record]] = field(default_factory=lambda: {name: [] for name in MODULES})
+    rows: dict[str, list[Record]] = field(default_factory=lambda: {name: [] for name in WORKLOADS})
 
 
 def measure(options: argparse.Namespace, plan: Plan, folder: Path, found: Found, keep: Callable[[], None]) -> None:
@@ -105,10 +98,10 @@ def measure(options: argparse.Namespace, plan: Plan, folder: Path, found: Found,
         sequences = write_long_sequences(folder / "sequences")
     machine = {"device": options.device, "threads": options.threads}
     for workload, row in plan.all(options.modes, options.precision):
-        given = row | machine | ({} if workload == "speed" else {"sequences": str(sequences)})
+        given = row | machine | {"sequences": str(sequences)}
         answer = {"failure": f"left out: the {options.minutes:g} minutes were over"}
         if (left := end - time.monotonic()) > 0:
-            answer = run(MODULES[workload], workload, given, seconds=min(MOST_SECONDS, left))
+            answer = run("model.gpu_workloads", workload, given, seconds=min(MOST_SECONDS, left))
         found.rows[workload].append(row | answer)
         progress(f"{workload}, {row}: {answer.get('failure', 'measured')}")
         keep()
@@ -127,48 +120,38 @@ def run_tests() -> Record:
 
 def read_options() -> argparse.Namespace:
     parser = Options("model.gpu", __doc__, "device", "threads")
-    add, modes = parser.add_argument, ("eager", "compiled")
+    add = parser.add_argument
     add("--sequences", type=absolute, help="folder of BuildSequences (default: random sequences, made here)")
     add("--tests", action="store_true", help="first run tests/gpu, for at most 200 seconds")
     add("--minutes", type=float, default=5.0, help="for all measurements (default: %(default)g)")
-    add("--rounds", type=count, default=6, help="micro-batches of a measurement (default: %(default)s)")
-    tiny = "a rehearsal: the preset tiny, two rounds, nothing compiled"
-    add("--tiny", action="store_true", dest="quick", help=tiny)
-    add("--modes", nargs="+", choices=modes, help="(default: both; eager with --tiny)")
-    precision = "of products (default: bf16; float32 on a processor that has no bf16)"
-    add("--precision", choices=PRECISIONS, help=precision)
+    add("--tiny", action="store_true", dest="quick", help="a rehearsal: preset tiny, two rounds, nothing compiled")
+    add("--modes", nargs="+", choices=MODES, help="plain: without Triton's kernels (default: all; eager with --tiny)")
     parser.set_defaults(device="cuda")
     options = parser.read()
-    is_narrow = options.device != "cpu" or has_bf16(torch.device("cpu"))
-    options.precision = options.precision or ("bf16" if is_narrow else "float32")
-    options.modes = options.modes or list(modes[:1] if options.quick else modes)
+    options.precision = "bf16" if options.device != "cpu" or has_bf16(torch.device("cpu")) else "float32"
+    options.modes = options.modes or list(MODES[:1] if options.quick else MODES)
     return options
 
 
 def fill(report: Report, found: Found, notes: list[str]) -> None:
     """Add the tables of what was measured so far, and the notes: these, and why something is missing."""
     report.notes = list(notes)
-    micro, steps, recognition = (found.rows[name] for name in MODULES)
+    micro, steps = (found.rows[name] for name in WORKLOADS)
     report.add("Micro-batches", tables.speed_rows(micro))
     published = published_rate(report.environment["machine"].get("gpu", ""))
     report.add("Steps of pretraining", tables.step_rows(steps, published))
-    answered = [each for each in recognition if "rows" in each]
-    rows = [ner.medians(each["rows"], each["sentences"], base=each["chosen"][0]) for each in answered]
-    report.add("Entity recognition", rows[0] if rows else [])
     report.add("Checks", tables.checks(micro, found.tests))
     report.add("Tests", [{"test": line} for line in found.tests.get("lines", [])])
     for row in micro:
         report.note_failure(tables.name_of(row), row)
     for row in steps:
         report.note_failure(f"pretraining {row['size']}, {row['recipe']}", row)
-    for row in recognition:
-        report.note_failure("entity recognition", row)
-    report.measured |= {"measurements": micro, "training": steps, "recognition": recognition}
+    report.measured |= {"measurements": micro, "training": steps}
 
 
 def main() -> None:
     options = read_options()
-    plan = TINY if options.quick else replace(FULL, rounds=options.rounds)
+    plan = TINY if options.quick else FULL
     report = Report("On a GPU" if options.device != "cpu" else "Rehearsal on a CPU", options, PACKAGES)
     report.head.append(f"Products are in {options.precision}.\n")
     notes, found = list(report.notes), Found()

@@ -9,9 +9,8 @@ from benchmarks.model.pretrain import THEIRS, training_rows
 
 def kind_of(row: Record) -> Record:
     """Return the columns that say what was measured."""
-    mode = "compiled" if row["compiled"] else "eager"
     kind = {"model": row["who"], "preset": row["size"], "attention": row["attention"]}
-    return kind | {"tokens at most": row["tokens"], "mode": mode}
+    return kind | {"tokens at most": row["tokens"], "mode": row["mode"]}
 
 
 def name_of(row: Record) -> str:
@@ -24,7 +23,7 @@ def speed_rows(rows: list[Record]) -> list[Record]:
     theirs = {
         (row["size"], row["attention"], row["tokens"]): speed
         for row, speed in zip(rows, speeds, strict=True)
-        if row["who"] == THEIRS and not row["compiled"]
+        if row["who"] == THEIRS and row["mode"] == "eager"
     }
     table = []
     for row, speed in zip(rows, speeds, strict=True):
@@ -37,6 +36,8 @@ def speed_rows(rows: list[Record]) -> list[Record]:
         line["share of the product rate"] = divide(flops, row.get("matrix_flops"))
         line["share of the published rate"] = divide(flops, row.get("published_flops"))
         real, places = (sum(each[name] for each in measured) for name in ("tokens", "places"))
+        line["busy share"] = divide(row.get("busy_seconds"), median(each["seconds"] for each in measured))
+        line["kernels"] = row.get("kernels")
         line["real of padded places"] = divide(real, places)
         line["peak MB"] = row.get("peak_mb") and round(row["peak_mb"])
         table.append(line | {"kernel of attention": row.get("kernel")})

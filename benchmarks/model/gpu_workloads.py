@@ -12,6 +12,7 @@ from benchmarks.harness.workloads import Record, serve
 from benchmarks.model import pretrain_workloads
 from benchmarks.model.workloads import AWARE, OURS, Sample, make_theirs, our_step, peak, reset_peak, their_step
 from model.data.shards import Corpus
+from model.kernels import narrow
 from model.luke.config import LukeConfig, preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
@@ -22,6 +23,7 @@ from model.training.devices import describe_device, matrix_rate, published_rate,
 from model.training.optimizer import make_optimizer, parameter_groups
 from tests.support.attention_kernels import attention_kernel
 
+MODES = ("eager", "plain", "compiled")  # the second without Triton's kernels
 WARM = 3  # micro-batches before what is timed, the longest of which comes first
 
 
@@ -33,7 +35,7 @@ class Case:
     size: str
     attention: str
     tokens: int
-    compiled: bool
+    mode: str
     precision: str
     device: str
     sequences: str
@@ -54,7 +56,7 @@ class Case:
 
     def recipe(self) -> Recipe:
         """Return the recipe by which pretraining would be called."""
-        changes = {"precision": self.precision, "compiled": self.compiled}
+        changes = {"precision": self.precision, "compiled": self.mode == "compiled"}
         return replace(PAPER_RECIPE, batch_size=self.batch_size, tokens_per_batch=self.tokens, **changes)
 
     def samples(self, corpus: Corpus) -> list[Sample]:
@@ -70,6 +72,8 @@ class Runner:
     def __init__(self, case: Case, config: LukeConfig) -> None:
         self.case = case
         torch.manual_seed(0)
+        if case.mode == "plain":
+            narrow.has_triton = lambda: False  # type: ignore[assignment]
         with torch.device(case.place):
             self.module: Any = LukeForPretraining(config) if case.who == OURS else make_theirs(config)
         self.module.train()
@@ -77,7 +81,7 @@ class Runner:
             prepare(self.module, case.recipe(), case.place)
             self.loss = our_step(self.module)
         else:
-            self.loss = their_step(torch.compile(self.module, dynamic=True) if case.compiled else self.module)
+            self.loss = their_step(torch.compile(self.module, dynamic=True) if case.mode == "compiled" else self.module)
         values = {"learning_rate": 1e-5, "betas": PAPER_RECIPE.betas, "epsilon": PAPER_RECIPE.epsilon}
         groups = parameter_groups(self.module, PAPER_RECIPE.weight_decay)
         self.optimizer = make_optimizer(groups, **values, bias_correction=True)
@@ -116,9 +120,22 @@ def micro_batch(**arguments: Any) -> Record:
     if case.who == OURS:
         with runner.autocast():
             found["kernel"] = attention_kernel(runner.module.luke, case.place)
+    if case.place.type == "cuda":
+        found |= profile(runner, samples[len(samples) // 2].to(case.place))
     dtype = torch.bfloat16 if case.precision == "bf16" else torch.float32
     found["matrix_flops"] = matrix_rate(case.place, dtype)
     return found | {"published_flops": published_rate(describe_device(case.place))}
+
+
+def profile(runner: Runner, sample: Sample) -> Record:
+    """Count the kernels of a micro-batch, and the seconds in which they compute."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiled:
+        runner.forward_and_backward(sample)
+        synchronize(runner.case.place)
+    runner.optimizer.zero_grad(set_to_none=True)
+    spent = [each.time_range.elapsed_us() for each in profiled.events() if each.device_type.name == "CUDA"]
+    return {"kernels": len(spent), "busy_seconds": sum(spent) / 1e6}
 
 
 def measure(runner: Runner, config: LukeConfig, sample: Sample) -> Record:

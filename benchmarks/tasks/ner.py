@@ -13,8 +13,8 @@ VARIANTS: Record = tomllib.loads(Path(__file__).with_name("ner.toml").read_text(
 ONE = next(iter(VARIANTS["theirs"]))
 
 
-def medians(rows: list[Record], sentences: int, base: str = ONE) -> list[Record]:
-    """Return each variant's median round, and how many times as fast as `base` it is."""
+def medians(rows: list[Record], sentences: int) -> list[Record]:
+    """Return each variant's median round, and how many times as fast as ONE it is."""
     found = []
 
     def seconds(variant: str, clock: str) -> Any:
@@ -24,8 +24,8 @@ def medians(rows: list[Record], sentences: int, base: str = ONE) -> list[Record]
         wall, cpu = seconds(variant, "seconds"), seconds(variant, "cpu_seconds")
         row: Record = {"variant": variant, "rounds": sum(each["variant"] == variant for each in rows)}
         row |= {"s": wall, "CPU s": cpu, "sentences/s": sentences / wall}
-        row["x transformers"] = divide(seconds(base, "seconds"), wall)
-        found.append({**row, "x transformers by CPU time": divide(seconds(base, "cpu_seconds"), cpu)})
+        row["x transformers"] = divide(seconds(ONE, "seconds"), wall)
+        found.append({**row, "x transformers by CPU time": divide(seconds(ONE, "cpu_seconds"), cpu)})
     return found
 
 

@@ -8,6 +8,7 @@ values, it is (S O + s o) / (S + s). The kernel's backward pass is given the val
 and then gives each part's share of the gradients.
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from model.kernels import narrow
 from model.kernels.packing import Packed
 
 # What a token's projection holds, side by side; the last is absent where all keys are met by one query.
@@ -40,10 +42,6 @@ class Rows:
     projected: Tensor
     offsets: Tensor
     longest: int
-
-    def query_column(self, of_entities: bool) -> int:
-        """The column of the query for word keys, or for entity keys."""
-        return FOR_ENTITIES if of_entities and self.projected.shape[1] > FOR_ENTITIES else FOR_WORDS
 
 
 class Place(NamedTuple):
@@ -124,19 +122,13 @@ class ByCases(torch.autograd.Function):
         context: Any, kernel: Flash, dropout: float, places: tuple[tuple[Tensor, int], ...], *projected: Tensor
     ) -> Tensor:
         kinds = _rows(projected, places)
-        sizes = [len(each) for each in projected]
-        attended = projected[0].new_empty(sum(sizes), *projected[0].shape[2:])
-        totals, drawn = [], []
-        for queries, target in zip(kinds, attended.split(sizes), strict=True):
-            parts = []
-            for of_entities, keys in enumerate(kinds):
-                tokens = _tokens(queries, keys, of_entities=bool(of_entities))
-                values, total, state = kernel.forward(*tokens, _place(queries, keys), dropout)
-                parts.append((values, total))
-                drawn.append(state)
-            totals.append(_add_up(parts, target))
+        cases = [
+            [kernel.forward(*_case(queries, kinds, other), dropout) for other in range(len(kinds))] for queries in kinds
+        ]
+        attended, totals = _merged([[(values, total) for values, total, _ in row] for row in cases])
         context.save_for_backward(attended, *totals, *projected)
-        context.kernel, context.dropout, context.places, context.drawn = kernel, dropout, places, drawn
+        context.drawn = [[drawn for _, _, drawn in row] for row in cases]
+        context.kernel, context.dropout, context.places = kernel, dropout, places
         return attended
 
     @staticmethod
@@ -146,63 +138,56 @@ class ByCases(torch.autograd.Function):
         totals, projected = saved[: len(context.places)], saved[len(context.places) :]
         kinds = _rows(projected, context.places)
         sizes = [len(each) for each in projected]
-        sums = [_Sum(torch.empty_like(each)) for each in projected]
-        drawn = iter(context.drawn)
         wholes = zip(gradient.contiguous().split(sizes), attended.split(sizes), totals, strict=True)
-        for number, (of_attended, *whole) in enumerate(wholes):
-            queries = kinds[number]
-            for other, keys in enumerate(kinds):
-                tokens = _tokens(queries, keys, of_entities=bool(other))
-                place = _place(queries, keys)
-                of_query, of_key, of_value = context.kernel.backward(
-                    of_attended, tokens, tuple(whole), place, context.dropout, next(drawn)
-                )
-                sums[number].add(queries.query_column(bool(other)), of_query)
-                sums[other].add(KEY, of_key)
-                sums[other].add(VALUE, of_value)
-        return None, None, None, *(each.total() for each in sums)
-
-
-class _Sum:
-    """Gradients of a projection, column by column; what nobody adds to is zero."""
-
-    def __init__(self, space: Tensor) -> None:
-        self.space = space
-        self.missing = set(range(space.shape[1]))
-
-    def add(self, column: int, value: Tensor) -> None:
-        target = self.space[:, column]
-        if column in self.missing:
-            target.copy_(value)
-        else:
-            target.add_(value)
-        self.missing.discard(column)
-
-    def total(self) -> Tensor:
-        for column in self.missing:  # without entities no key meets the query for them
-            self.space[:, column] = 0
-        return self.space
+        found = []
+        for queries, (of_attended, *whole), drawn in zip(kinds, wholes, context.drawn, strict=True):
+            row = []
+            for other, state in enumerate(drawn):
+                *tokens, place = _case(queries, kinds, other)
+                of_case = (of_attended, tuple(tokens), tuple(whole), place, context.dropout, state)
+                row.append(context.kernel.backward(*of_case))
+            found.append(row)
+        of_projected = []
+        for number, each in enumerate(projected):
+            # The queries of a kind met the keys of each kind, and its keys the queries of each.
+            parts = [(found[number][other][0], *found[other][number][1:]) for other in range(len(kinds))]
+            gather = narrow.gather if narrow.suits(each) else side_by_side
+            of_projected.append(gather(parts, each.shape[1]))
+        return None, None, None, *of_projected
 
 
 def _rows(projected: Sequence[Tensor], places: Sequence[tuple[Tensor, int]]) -> list[Rows]:
     return [Rows(each, *place) for each, place in zip(projected, places, strict=True)]
 
 
-def _tokens(queries: Rows, keys: Rows, *, of_entities: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value (tokens, heads, size) of a case; `of_entities` says of what kind the keys are."""
-    query = queries.projected[:, queries.query_column(of_entities)]
-    return query, keys.projected[:, KEY], keys.projected[:, VALUE]
+def _case(queries: Rows, kinds: Sequence[Rows], other: int) -> tuple[Tensor, Tensor, Tensor, Place]:
+    """Query, key and value (tokens, heads, size) of a case, and their places; `other` is the kind of the keys."""
+    keys = kinds[other]
+    query = queries.projected[:, FOR_ENTITIES if other else FOR_WORDS]
+    place = Place(queries.offsets, keys.offsets, queries.longest, keys.longest)
+    return query, keys.projected[:, KEY], keys.projected[:, VALUE], place
 
 
-def _place(queries: Rows, keys: Rows) -> Place:
-    return Place(queries.offsets, keys.offsets, queries.longest, keys.longest)
+def _merged(cases: Sequence[Sequence[tuple[Tensor, Tensor]]]) -> tuple[Tensor, list[Tensor]]:
+    """Attended values of all kinds of queries (tokens, heads, size), and log-sum-exps (heads, tokens) of each.
+
+    `cases` are both for each kind of queries and, within, of keys.
+    """
+    if len(cases) == 1:
+        values, total = cases[0][0]
+        return values, [total]
+    sizes = [len(parts[0][0]) for parts in cases]
+    attended = cases[0][0][0].new_empty(sum(sizes), *cases[0][0][0].shape[1:])
+    merge = narrow.merge if narrow.suits(attended) else add_up
+    targets = attended.split(sizes)
+    return attended, [merge(parts, target) for parts, target in zip(cases, targets, strict=True)]
 
 
-def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
-    """Write attended values over all keys to `target`; their log-sum-exp (heads, tokens)."""
-    if len(parts) == 1:
-        target.copy_(parts[0][0])
-        return parts[0][1]
+def add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
+    """Write attended values over all keys to `target`; their log-sum-exp (heads, tokens). `narrow.merge` does so, too.
+
+    `parts` are attended values and log-sum-exps over each kind of keys.
+    """
     # Over no keys at all the kernel returns infinity in place of minus infinity.
     (of_words, by_words), (of_entities, by_entities) = (
         (values, total.masked_fill(total.isinf(), -torch.inf)) for values, total in parts
@@ -211,6 +196,17 @@ def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
     share = torch.sigmoid(by_entities - by_words).T[..., None].to(of_words.dtype)
     torch.lerp(of_words, of_entities, share, out=target)
     return torch.logaddexp(by_words, by_entities)
+
+
+def side_by_side(parts: Sequence[tuple[Tensor, Tensor, Tensor]], columns: int) -> Tensor:
+    """Gradients of a projection (tokens, columns, heads, size); `narrow.gather` does so, too.
+
+    `parts` are those of the queries for keys of each kind, and of the keys and values that queries of each kind met.
+    """
+    queries, keys, values = zip(*parts, strict=True)
+    found = [queries[0], functools.reduce(torch.add, keys), functools.reduce(torch.add, values), *queries[1:]]
+    # Without entities no key meets the query for them.
+    return torch.stack(found + [torch.zeros_like(found[0])] * (columns - len(found)), dim=1)
 
 
 def attend_jagged(

@@ -12,17 +12,27 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-LOGITS = 1 << 25  # at most so many at once
+from model.kernels import narrow
+from model.kernels.narrow import Copy, product_type, wide, wide_product
+
+LOGITS, NARROW_LOGITS = 1 << 25, 1 << 30  # at most so many at once, in float32 and in bf16 on a GPU
 
 
 def linear_cross_entropy(
-    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, *, adds_in_place: bool = False
+    states: Tensor,
+    table: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    *,
+    adds_in_place: bool = False,
+    copy: Copy | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The sum of cross-entropies of logits `states @ table.T + bias`, and how many labels have the top logit.
 
     `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
     computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
     than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
+    On a GPU in bf16 logits stay in that type and are computed once, if memory allows; `copy` is the table's.
     With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself
     (`Table`).
 
@@ -30,11 +40,10 @@ def linear_cross_entropy(
     best logit 3, the second adds its own, log(e^3.13 + e^2) = 3.41; the label's logit, 2, was in the second part. So
     the loss is 3.41 - 2 = 1.41, and the label has not the top logit.
     """
-    device = states.device.type
-    is_autocast = torch.is_autocast_enabled(device)
-    dtype = torch.get_autocast_dtype(device) if is_autocast else states.dtype
+    device, dtype = states.device.type, product_type(states)
+    rows = copy.of(dtype, [table])[0] if copy and narrow.suits(states, dtype) else table
     with torch.autocast(device, enabled=False):
-        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, dtype, adds_in_place)
+        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, rows, dtype, adds_in_place)
     return loss, correct
 
 
@@ -48,16 +57,27 @@ class LinearCrossEntropy(torch.autograd.Function):
         table: Tensor,
         bias: Tensor,
         labels: Tensor,
+        rows: Tensor,
         dtype: torch.dtype,
         adds_in_place: bool,
     ) -> tuple[Tensor, Tensor]:
+        # Itself, since hooks of checkpointing give another tensor back, whose gradient nobody reads.
+        context.leaf = table if adds_in_place else None
+        context.dtype = dtype
+        if narrow.suits(states, dtype) and len(states) * len(table) <= NARROW_LOGITS:
+            logits = states.to(dtype) @ rows.to(dtype).T
+            losses, ranks = narrow.cross_entropy(logits, bias, labels, learns=any(context.needs_input_grad))
+            context.save_for_backward(states, table, bias, labels, rows, None, logits)
+            context.parts = [slice(0, len(table))]
+            correct = (ranks == 0).sum()
+            context.mark_non_differentiable(correct)
+            return losses.sum(), correct
         parts = vocabulary_parts(len(states), len(table))
-        wide = torch.promote_types(dtype, torch.float32)
-        total = best = states.new_full((len(states),), -torch.inf, dtype=wide)
+        total = best = states.new_full((len(states),), -torch.inf, dtype=wide(dtype))
         own, best_at = torch.zeros_like(total), torch.zeros_like(labels)
         kept = None
         for part in parts:
-            logits = part_logits(states, table, bias, part, dtype)
+            logits = part_logits(states, rows, bias, part, dtype)
             top, at = logits.max(dim=1)
             best_at = torch.where(top > best, at + part.start, best_at)
             best = torch.maximum(top, best)
@@ -69,10 +89,8 @@ class LinearCrossEntropy(torch.autograd.Function):
             if len(parts) == 1 and any(context.needs_input_grad):
                 # One part serves the backward pass, too.
                 kept = less_one(exponentials.div_(sums[:, None]), labels, part)
-        context.save_for_backward(states, table, bias, labels, total, kept)
-        # Itself, since hooks of checkpointing give another tensor back, whose gradient nobody reads.
-        context.leaf = table if adds_in_place else None
-        context.parts, context.dtype = parts, dtype
+        context.save_for_backward(states, table, bias, labels, rows, total, kept)
+        context.parts = parts
         correct = (best_at == labels).sum()
         context.mark_non_differentiable(correct)
         return (total - own).sum(), correct
@@ -80,7 +98,7 @@ class LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        states, table, bias, labels, total, kept = context.saved_tensors
+        states, table, bias, labels, rows, total, kept = context.saved_tensors
         leaf = context.leaf
         needs_states, needs_table, needs_bias = context.needs_input_grad[:3]
         of_states = torch.zeros_like(states) if needs_states else None
@@ -91,20 +109,20 @@ class LinearCrossEntropy(torch.autograd.Function):
         scaled = (states * gradient).to(dtype)
         for part in context.parts:
             if kept is None:
-                logits = part_logits(states, table, bias, part, dtype)
+                logits = part_logits(states, rows, bias, part, dtype)
                 of_logits = less_one(logits.sub_(total[:, None]).exp_(), labels, part)
             else:
                 of_logits = kept
             if of_bias is not None:
-                of_bias[part] = of_logits.sum(dim=0) * gradient
+                of_bias[part] = of_logits.sum(dim=0, dtype=wide(dtype)) * gradient
             of_logits = of_logits.to(dtype)
             if of_states is not None:
-                of_states += (of_logits @ table[part].to(dtype)) * gradient
+                of_states += (of_logits @ rows[part].to(dtype)) * gradient
             if of_table is not None:
                 write_product(of_logits.T, scaled, of_table[part], is_added=is_added)
         if leaf is not None and needs_table:
             leaf.grad, of_table = of_table, None
-        return of_states, of_table, of_bias, None, None, None
+        return of_states, of_table, of_bias, None, None, None, None
 
 
 def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
@@ -116,7 +134,7 @@ def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
 def part_logits(states: Tensor, table: Tensor, bias: Tensor, part: slice, dtype: torch.dtype) -> Tensor:
     """Logits (rows, part of the vocabulary), in float32 at least."""
     logits = states.to(dtype) @ table[part].to(dtype).T
-    return logits.to(torch.promote_types(dtype, torch.float32)).add_(bias[part])
+    return logits.to(wide(dtype)).add_(bias[part])
 
 
 def less_one(probabilities: Tensor, labels: Tensor, part: slice) -> Tensor:
@@ -136,10 +154,12 @@ def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool
     if left.dtype == output.dtype:
         # With a beta of 0, what lies there is not read.
         torch.addmm(output, left, right, beta=int(is_added), out=output)
-    elif is_added:
-        output.add_(left @ right)
+        return
+    product = wide_product(left, right) if left.is_cuda else left @ right
+    if is_added:
+        output.add_(product)
     else:
-        output.copy_(left @ right)
+        output.copy_(product)
 
 
 class Table(nn.Embedding):
@@ -151,6 +171,10 @@ class Table(nn.Embedding):
     """
 
     adds_in_place = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.copy = Copy()
 
     def forward(self, ids: Tensor) -> Tensor:
         """The rows (..., width) of ids (...)."""
@@ -177,5 +201,8 @@ class LookUp(torch.autograd.Function):
         is_learnt = ids != context.padding
         if weight.grad is None:
             weight.grad = torch.zeros_like(weight)
-        weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))
+        if weight.is_cuda:  # sums up in an order of its own, where `index_add_` has none; and nobody is waited for
+            weight.grad.index_put_((ids,), (gradient * is_learnt[..., None]).to(weight.dtype), accumulate=True)
+        else:
+            weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))
         return None, None, None

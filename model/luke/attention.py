@@ -11,13 +11,11 @@ On a CPU         products (`attention_cpu`), sequence after sequence; torch's at
                  nor a query for entities, except in training in bf16
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from model.kernels import attention_cpu, attention_cuda
+from model.kernels.narrow import Weights, product_type, project
 from model.kernels.packing import Packed, Reordered
 from model.luke.config import LukeConfig
 
@@ -38,23 +36,31 @@ class SelfAttention(nn.Module):
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
+        self.of_all = Weights(self.query, self.key, self.value)
 
     def forward(self, states: Tensor, layout: Packed) -> Tensor:
         """Attend over `states` (words + entities, hidden), arranged as `layout` says; the same shape."""
-        dropout = self.dropout if self.training else 0.0
         if has_kernel(states, self.head_size):
-            return self.attend_on_gpu(states, layout, dropout)
+            return self.attend_on_gpu(states, layout)[0]
         queries = self.queries(states, layout.word_count)
-        return attend(*queries, self.key(states), self.value(states), layout, self.heads, dropout)
+        return attend(*queries, self.key(states), self.value(states), layout, self.heads, self.dropped)
 
-    def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
-        """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence."""
-        projected = project(states, [self.query, self.key, self.value])
+    @property
+    def dropped(self) -> float:
+        """The share of weights that are dropped in the present mode."""
+        return self.dropout if self.training else 0.0
+
+    def attend_on_gpu(self, states: Tensor, layout: Packed) -> tuple[Tensor, Tensor]:
+        """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence.
+
+        And the states for whatever else takes them (`narrow.project`).
+        """
+        projected, states = project(states, (len(states), self.of_all))
         if layout.entity_count:
             projected = Reordered.apply(projected, layout.order, layout.places)
         longest = max(words + entities for words, entities in layout.lengths)
         rows = self.rows(projected, layout.offsets.int(), longest)
-        return to_packed(attention_cuda.attend_by_cases([rows], dropout).flatten(1), layout)
+        return to_packed(attention_cuda.attend_by_cases([rows], self.dropped).flatten(1), layout), states
 
     def rows(self, projected: Tensor, offsets: Tensor, longest: int) -> attention_cuda.Rows:
         """Tokens as the kernel takes them, of what was computed of each, side by side."""
@@ -74,24 +80,23 @@ class EntityAwareAttention(SelfAttention):
         self.word_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
         self.entity_to_word_query = nn.Linear(config.hidden_size, config.hidden_size)
         self.entity_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
+        # Side by side as `attention_cuda` wants them.
+        self.of_words = Weights(self.query, self.key, self.value, self.word_to_entity_query)
+        self.of_entities = Weights(self.entity_to_word_query, self.key, self.value, self.entity_to_entity_query)
 
     def words_query_all_alike(self) -> bool:
         """Return whether Q_w2e is a copy of Q, as it starts."""
         pairs = zip(self.word_to_entity_query.parameters(), self.query.parameters(), strict=True)
         return all(torch.equal(ours, other) for ours, other in pairs)
 
-    def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
+    def attend_on_gpu(self, states: Tensor, layout: Packed) -> tuple[Tensor, Tensor]:
         """Attention over packed states (tokens, hidden): a product for words, one for entities, and the four cases."""
-        words, entities = states.split([layout.word_count, layout.entity_count])
-        longest_words, longest_entities = (max(counts) for counts in zip(*layout.lengths, strict=True))
-        of_words = project(words, [self.query, self.key, self.value, self.word_to_entity_query])
-        kinds = [self.rows(of_words, layout.word_offsets, longest_words)]
-        if layout.entity_count:
-            of_entities = project(
-                entities, [self.entity_to_word_query, self.key, self.value, self.entity_to_entity_query]
-            )
-            kinds.append(self.rows(of_entities, layout.entity_offsets, longest_entities))
-        return attention_cuda.attend_by_cases(kinds, dropout).flatten(1)
+        counts = [(layout.word_count, self.of_words), (layout.entity_count, self.of_entities)]
+        *projected, states = project(states, *counts[: 2 if layout.entity_count else 1])
+        offsets = layout.word_offsets, layout.entity_offsets
+        longest = (max(counts) for counts in zip(*layout.lengths, strict=True))
+        kinds = [self.rows(*each) for each in zip(projected, offsets, longest, strict=False)]
+        return attention_cuda.attend_by_cases(kinds, self.dropped).flatten(1), states
 
     def queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor | None]:
         """A query of every token for word keys, and one for entity keys; without entities the first alone."""
@@ -136,18 +141,9 @@ def to_packed(tokens: Tensor, layout: Packed) -> Tensor:
     return Reordered.apply(tokens, layout.places, layout.order) if layout.entity_count else tokens
 
 
-def project(states: Tensor, parts: Sequence[nn.Linear]) -> Tensor:
-    """The outputs of several linear layers for states (..., hidden), side by side, as one product."""
-    weight = torch.cat([part.weight for part in parts])
-    return functional.linear(states, weight, torch.cat([part.bias for part in parts]))
-
-
 def has_kernel(states: Tensor, head_size: int) -> bool:
     """Return whether the GPU's variable-length kernel takes queries of these states, in the type of products here."""
-    kind = states.device.type
-    is_autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    dtype = torch.get_autocast_dtype(kind) if is_autocast else states.dtype
-    return attention_cuda.takes(states.device, dtype, head_size)
+    return attention_cuda.takes(states.device, product_type(states), head_size)
 
 
 def copy_missing_queries(attention: EntityAwareAttention) -> None:

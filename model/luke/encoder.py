@@ -3,15 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from model.kernels import narrow
+from model.kernels.narrow import Weights, project
 from model.kernels.packing import Packed, Reordered
 from model.kernels.tables import Table
-from model.luke.attention import EntityAwareAttention, SelfAttention
+from model.luke.attention import EntityAwareAttention, SelfAttention, has_kernel
 from model.luke.batch import FlatBatch
 from model.luke.config import PAD_ENTITY, LukeConfig
 from model.luke.embeddings import EntityEmbeddings, WordEmbeddings, initialise
@@ -38,16 +41,32 @@ class EncoderLayer(nn.Module):
         self.output_norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
         self.activation = ACTIVATION[config.hidden_act]
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.weights = (
+            Weights(self.attention_output, biases=False),
+            Weights(self.intermediate),
+            Weights(self.output, biases=False),
+        )
+        self.is_compiled = False
+
+    def is_narrow(self, states: Tensor) -> bool:
+        """Return whether Triton's kernels stand between the products of these states."""
+        suits = narrow.suits(states, narrow.product_type(states)) and has_kernel(states, self.attention.head_size)
+        return suits and not self.is_compiled
 
     def forward(self, states: Tensor, layout: Packed, rows: Tensor | None = None) -> Tensor:
         """States (words + entities, hidden), arranged as `layout` says, to the same shape.
 
         To those at `rows` alone, where these are given.
         """
-        attended = self.attention(states, layout)
+        finish = self.finish
+        if self.is_narrow(states):
+            attended, states = self.attention.attend_on_gpu(states, layout)
+            finish = self.finish_narrow
+        else:
+            attended = self.attention(states, layout)
         if rows is not None:
             states, attended = states.index_select(0, rows), attended.index_select(0, rows)
-        return self.finish(states, attended)
+        return finish(states, attended)
 
     def finish(self, states: Tensor, attended: Tensor) -> Tensor:
         """The part of the layer behind attention, which treats each token by itself."""
@@ -55,6 +74,16 @@ class EncoderLayer(nn.Module):
         states = self.attention_norm(states + self.dropout(attended))
         transformed = self.output(self.activation(self.intermediate(states)))
         return self.output_norm(states + self.dropout(transformed))
+
+    def finish_narrow(self, states: Tensor, attended: Tensor) -> Tensor:
+        """The same by products in bf16, with one kernel for a bias, dropout, the residual and a layer norm."""
+        dropout = self.dropout.p if self.training else 0.0
+        of_attention, of_intermediate, of_output = self.weights
+        attended, _ = project(attended, (len(attended), of_attention))
+        states = narrow.add_norm(attended, self.attention_output, states, self.attention_norm, dropout)
+        inner, states = project(states, (len(states), of_intermediate))
+        transformed, _ = project(self.activation(inner), (len(inner), of_output))
+        return narrow.add_norm(transformed, self.output, states, self.output_norm, dropout)
 
 
 class LukeModel(nn.Module):
@@ -97,6 +126,7 @@ class LukeModel(nn.Module):
         """
         for layer in self.layers:
             assert isinstance(layer, EncoderLayer)
+            layer.is_compiled = True
             layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
 
     def encode(self, states: Tensor, layout: Packed, rows: Tensor | None = None) -> Tensor:
@@ -106,13 +136,16 @@ class LukeModel(nn.Module):
         """
         if layout.entity_count and not self.config.use_entity_aware_attention:
             return self.encode_mixed(states, layout, rows)
+        dtype = states.dtype
+        if cast(EncoderLayer, self.layers[0]).is_narrow(states):  # what passes from layer to layer
+            states = states.to(torch.bfloat16)
         for layer in self.layers:
             wanted = rows if layer is self.layers[-1] else None
             if self.gradient_checkpointing and torch.is_grad_enabled():
                 states = checkpoint(layer, states, layout, wanted, use_reentrant=False)
             else:
                 states = layer(states, layout, wanted)
-        return states
+        return states.to(dtype)
 
     def encode_mixed(self, states: Tensor, layout: Packed, rows: Tensor | None) -> Tensor:
         """The same where attention treats words and entities alike: those of a sequence lie together meanwhile."""

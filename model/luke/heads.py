@@ -98,8 +98,9 @@ class LukeForPretraining(nn.Module):
         output = PretrainingOutput({}, {}, {})
         for name, (states, wanted) in self.masked_states(batch).items():
             head, table = self.heads[name]
+            given = head.transform(states), table.weight, head.bias, wanted
             loss, output.correct[name] = linear_cross_entropy(
-                head.transform(states), table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
+                *given, adds_in_place=table.adds_in_place, copy=table.copy
             )
             output.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
             output.total[name] = len(wanted)

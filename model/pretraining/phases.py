@@ -241,10 +241,8 @@ def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) ->
     module.luke.gradient_checkpointing = recipe.gradient_checkpointing
     if recipe.compiled:
         module.luke.compile_layers()
-    if device.type == "cpu":
-        # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
-        for _, table in module.heads.values():
-            table.adds_in_place = True
+    for _, table in module.heads.values():
+        table.adds_in_place = True
 
 
 def to_device(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:

@@ -74,6 +74,7 @@ class Recipe:
     precision: str = AUTO
     gradient_checkpointing: bool = False
     compiled: bool = False
+    deterministic: bool = False
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6

@@ -30,7 +30,7 @@ from model.pretraining.phases import Execution, PhaseTraining
 from model.pretraining.recipes import RANDOM, SCRATCH, Configuration, Recipe, values_text
 from model.pretraining.start import begin_with_words, build_model
 from model.training.checkpoints import CHECKPOINTS, Checkpoint, Checkpoints, digest, hold, remove_leftover
-from model.training.devices import gpu_memory, has_bf16, resolve_device
+from model.training.devices import deterministic, gpu_memory, has_bf16, resolve_device
 from model.training.loop import check_seed
 from model.training.metrics_log import METRICS, Record, find_tracker, last_figures
 from model.training.ranks import join
@@ -67,7 +67,7 @@ def pretrain(
     another run trains in `output`.
     """
     check_seed(seed)
-    with join(resolve_device(device)) as ranks:
+    with join(resolve_device(device)) as ranks, deterministic(configuration.recipe.deterministic):
         tracker = find_tracker(execution.tracker) if ranks.is_first else None
         corpus = Corpus(sequences)
         module, new = build_model(corpus.facts, configuration, seed=seed)
@@ -103,7 +103,9 @@ def identity(
     configuration: Configuration, corpus: Corpus, module: LukeForPretraining, profile: str, seed: int
 ) -> dict[str, Any]:
     """The values that define a run; its recipe is the one that was given, on whatever device it goes on."""
-    base_model = configuration.base_model
+    base_model, recipe = configuration.base_model, configuration.recipe.table()
+    if not recipe["deterministic"]:
+        del recipe["deterministic"]  # runs from before there was such a value go on
     return {
         "version": VERSION,
         "sequences": corpus.fingerprint,
@@ -112,7 +114,7 @@ def identity(
         "profile": profile,
         "seed": seed,
         "base_model": SCRATCH if base_model == SCRATCH else fingerprint_model(base_model),
-        "recipe": configuration.recipe.table(),
+        "recipe": recipe,
         "config": asdict(module.config),
     }
 

@@ -1,12 +1,15 @@
 """Devices of torch: which there are, what they have, and how fast they are at most."""
 
 import functools
+import os
 import platform
 import re
 import resource
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +38,27 @@ def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()}, {torch.get_num_threads()} threads"
+
+
+@contextmanager
+def deterministic(is_asked: bool) -> Iterator[None]:
+    """Have a GPU add up in an order that does not change from run to run, if that is asked for.
+
+    torch warns of operations that have no such order; tests/gpu shows that none of them changes a training.
+    """
+    if not is_asked:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing reads it
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fills  # type: ignore[attr-defined]
 
 
 def gpu_memory(device: torch.device) -> int:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from model.data.shards import Corpus
-from model.kernels import tables
+from model.kernels import narrow, tables
 from model.luke.batch import FlatBatch
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -132,6 +133,28 @@ def test_a_step_in_bf16_calls_the_flash_kernel_both_ways(entity_aware: bool) -> 
     assert any("flash" in event.name for event in profile.events() if event.device_type.name == "CUDA")
 
 
+@BOTH
+def test_triton_s_kernels_give_what_torch_s_operations_give(
+    entity_aware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without dropout, of which each has its own; the layers' kernels and the loss's are called."""
+    batch = random_flat(LENGTHS["different lengths"], STILL).to(DEVICE)
+    calls, launch = [], narrow.launch
+
+    def noted(name: str, *arguments: Any, **constants: Any) -> None:
+        calls.append(name)
+        launch(name, *arguments, **constants)
+
+    monkeypatch.setattr(narrow, "launch", noted)
+    found, of_found = outcome(make(STILL, entity_aware).to(DEVICE), batch)
+    assert calls.count("add_norm_backward") == 2 * STILL.num_hidden_layers
+    assert calls.count("cross_entropy") == 2
+    monkeypatch.setattr(narrow, "has_triton", lambda: False)
+    wanted, of_wanted = outcome(make(STILL, entity_aware).to(DEVICE), batch)
+    assert found == pytest.approx(wanted, rel=OF_LOSS["bf16"])
+    compare(of_found, of_wanted, OF_GRADIENT["bf16"])
+
+
 @pytest.fixture
 def no_waiting() -> Iterator[None]:
     yield
@@ -161,7 +184,8 @@ def test_the_host_does_not_wait_for_a_micro_batch(entity_aware: bool, checkpoint
 @BOTH
 def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(entity_aware: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some 7,000 tokens, longer than a block of any kernel; the losses are made of several parts."""
-    monkeypatch.setattr(tables, "LOGITS", 1 << 14)
+    for limit in ("LOGITS", "NARROW_LOGITS"):
+        monkeypatch.setattr(tables, limit, 1 << 14)
     lengths = [(100 + 20 * number, 5 + number) for number in range(11)] * 3
     batch = random_flat(lengths, STILL)
     wanted, of_wanted = outcome(make(STILL, entity_aware), batch, "float32")

@@ -1,7 +1,5 @@
 """A pretraining on one device that is interrupted ends with the bits of one that is not; and the paper's optimiser."""
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,20 +24,11 @@ RECIPE = Recipe(
     tokens_per_batch=1200,
     log_every=1,
     checkpoint_every=3,
+    deterministic=True,
 )
 
 
-@pytest.fixture
-def deterministic() -> Iterator[None]:
-    """Sums in an order of their own, where torch has a way; it warns of what has none."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
-    torch.use_deterministic_algorithms(False)
-
-
-@pytest.mark.usefixtures("deterministic")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_run_that_is_interrupted_ends_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sequences are longer than a block of the kernel, whose sums over blocks have an order to keep."""
     rows = random_rows(40, longest=LONGEST)

@@ -480,11 +480,13 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
 
 def test_what_large_needs_is_computed_as_the_page_says() -> None:
 
+    from model.kernels.tables import NARROW_LOGITS
     from model.luke.batch import Shape
     from model.luke.config import PRESETS
-    from model.pretraining.recipes import _KEPT_BYTES, GPU_TOKENS, MASKED_SHARE, PAPER_RECIPE
+    from model.pretraining.recipes import _KEPT_BYTES, MASKED_SHARE, PAPER_RECIPE
     from model.pretraining.throughput import training_flops
     from model.sizes import parameter_counts
+    from tests.model.luke.test_flat import KEPT_BY_KERNELS
 
     text = (DOCS / "explanation" / "needs.md").read_text(encoding="utf-8")
     config, rate, entities = PRESETS["large"], 790e12 * 0.35, 20
@@ -501,9 +503,15 @@ def test_what_large_needs_is_computed_as_the_page_says() -> None:
     assert f"{parameters / 1e6:.0f} million" in text
     assert f"{16 * parameters / 1e9:.1f} GB" in text
     assert f"{12 * parameters / 1e9:.1f} GB" in text
-    unit, layers, kept = GPU_TOKENS * config.hidden_size, config.num_hidden_layers, _KEPT_BYTES["bf16"]
-    assert f"{GPU_TOKENS:,} tokens" in text
-    assert f"{kept} bytes for each token" in text
-    for states in (kept * layers * unit, (4 * layers + kept) * unit):
-        assert f"{states / 1e9:.1f} GB" in text
-        assert f"{(16 * parameters + states) / 1e9:.0f} GB" in text
+    assert f"{KEPT_BY_KERNELS} bytes for each token, hidden unit and layer, and {_KEPT_BYTES['bf16']} without" in text
+    fixed, width = 18 * parameters, config.hidden_size  # with copies in bf16
+    for memory in (24, 40, 80):
+        recipe = PAPER_RECIPE.on_device(config, gpu_bytes=memory * 10**9, has_bf16=True, profile="fixed")
+        tokens = recipe.tokens_per_batch
+        states = KEPT_BY_KERNELS * tokens * width * config.num_hidden_layers
+        sizes = [f"{each / 1e9:.1f} GB" for each in (fixed, states)]
+        assert f"| {tokens:,} | {' | '.join(sizes)} | {(fixed + states) / 1e9:.0f} GB |" in text
+    # With checkpointing, of the largest micro-batch: each layer's input, and one layer's states.
+    again = (2 * config.num_hidden_layers + KEPT_BY_KERNELS) * tokens * width
+    whole, less = ((fixed + each + 2 * NARROW_LOGITS) / 1e9 for each in (states, again))
+    assert f"{whole:.0f} GB, {less:.0f} GB with `gradient_checkpointing`" in text

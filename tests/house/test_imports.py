@@ -173,7 +173,8 @@ def test_training_needs_few_packages(package: str) -> None:
     for path in {*(ROOT / package).rglob("*.py")} - SERVED:
         roots = {name.split(".")[0] for name in imports(path, top_level=True)}
         foreign = roots - set(sys.stdlib_module_names) - set(PACKAGES)
-        assert foreign <= TRAINING_MACHINE, path
+        # Triton comes with torch for CUDA; nobody imports its kernels where it is not.
+        assert foreign - ({"triton"} if path.stem == "triton_kernels" else set()) <= TRAINING_MACHINE, path
 
 
 @pytest.mark.parametrize("package", ["model", "tasks"])

@@ -17,7 +17,9 @@ from model import pretrain
 from model.data.shards import Corpus
 from model.pretraining.loader import Loader
 from model.pretraining.phases import Execution, PhaseTraining
-from model.pretraining.recipes import RECIPES
+from model.pretraining.recipes import RECIPES, choose
+from model.pretraining.run import identity
+from model.pretraining.start import build_model
 from model.training import checkpoints
 from model.training.checkpoints import hold
 from model.training.metrics_log import read_lines
@@ -134,7 +136,9 @@ def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
 
 KILLED = """
 from model.luke.config import PRESETS
-from model.pretraining.recipes import RECIPES
+from model.pretraining.recipes import RECIPES, choose
+from model.pretraining.run import identity
+from model.pretraining.start import build_model
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, run
 PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
@@ -298,3 +302,15 @@ def test_a_checkpoint_of_another_run_is_refused(
     ):
         with pytest.raises(ValueError, match=rf"step-00000002: {name} is .* in this checkpoint, but"):
             run(given, tmp_path / "out", **changes)
+
+
+def test_deterministic_is_of_a_run_s_identity_only_where_it_is_true(sequences: Path) -> None:
+    """A run from before there was such a value goes on."""
+    found = []
+    for values in ({}, {"deterministic": False}, {"deterministic": True}):
+        configuration, corpus = choose("tiny", values), Corpus(sequences)
+        module, _ = build_model(corpus.facts, configuration, seed=1)
+        found.append(identity(configuration, corpus, module, "fixed", 1))
+    assert found[0] == found[1]
+    assert "deterministic" not in found[0]["recipe"]
+    assert found[2]["recipe"] == found[0]["recipe"] | {"deterministic": True}

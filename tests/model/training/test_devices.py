@@ -1,9 +1,11 @@
 """Devices: those that are not there, their precision, and rates that are measured or published."""
 
+import os
+
 import pytest
 import torch
 
-from model.training.devices import Peaks, has_bf16, matrix_rate, published_rate, resolve_device
+from model.training.devices import Peaks, deterministic, has_bf16, matrix_rate, published_rate, resolve_device
 
 CPU = torch.device("cpu")
 
@@ -59,3 +61,14 @@ def test_a_processor_says_whether_it_has_bf16(monkeypatch: pytest.MonkeyPatch) -
     assert not has_bf16(CPU)
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert not has_bf16(CPU)
+
+
+def test_deterministic_algorithms_are_used_where_asked_for_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting of the caller comes back."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    with deterministic(False):
+        assert not torch.are_deterministic_algorithms_enabled()
+    with deterministic(True):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert not torch.are_deterministic_algorithms_enabled()

@@ -1,0 +1,97 @@
+"""A model in the form for a GPU in bf16, by Triton's interpreter, against the plain form in float32."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.luke.batch import FlatBatch
+from model.luke.config import LukeConfig
+from model.luke.heads import LukeForPretraining
+from tests.support.flat_batches import random_flat
+from tests.support.launches import count as launches_of
+from tests.support.models import STILL, TINY, shake
+from tests.support.narrow import narrow_on_cpu
+
+__all__ = ["narrow_on_cpu"]
+LENGTHS = {"entities": [(9, 2), (5, 0), (7, 3)], "no entities": [(9, 0), (4, 0)]}
+OF_LOSS, OF_GRADIENT = 1e-2, 5e-2  # as in tests/gpu
+Outcome = tuple[dict[str, float], dict[str, Tensor]]
+
+
+def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
+    torch.manual_seed(1)
+    module = shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
+    for _, table in module.heads.values():
+        table.adds_in_place = True
+    return module
+
+
+def outcome(module: LukeForPretraining, batch: FlatBatch, *, is_narrow: bool) -> Outcome:
+    module.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow):
+        losses = module(batch).losses
+    torch.stack(list(losses.values())).sum().backward()
+    gradients = {name: value.grad.clone() for name, value in module.named_parameters() if value.grad is not None}
+    return {name: loss.item() for name, loss in losses.items()}, gradients
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("name", LENGTHS)
+def test_losses_and_gradients_are_those_of_float32(name: str, entity_aware: bool, narrow_on_cpu: list[str]) -> None:
+    module, batch = make(STILL, entity_aware), random_flat(LENGTHS[name], STILL)
+    wanted, of_wanted = outcome(module, batch, is_narrow=False)
+    assert not narrow_on_cpu
+    found, of_found = outcome(module, batch, is_narrow=True)
+    assert set(narrow_on_cpu) >= {"add_norm_forward", "add_norm_backward", "gather", "cross_entropy"}
+    assert ("merge" in narrow_on_cpu) == (entity_aware and name == "entities")
+    assert found == pytest.approx(wanted, rel=OF_LOSS)
+    largest = max(float(value.norm()) for value in of_wanted.values())
+    for key, value in of_wanted.items():
+        off = float((of_found.get(key, torch.zeros_like(value)) - value).norm())
+        assert off <= OF_GRADIENT * (float(value.norm()) + 0.05 * largest), key
+
+
+@pytest.mark.usefixtures("narrow_on_cpu")
+def test_a_layer_that_is_computed_again_drops_the_same() -> None:
+    module, batch = make(TINY, True), random_flat(LENGTHS["entities"], TINY)
+    found = []
+    for module.luke.gradient_checkpointing in (False, True):
+        torch.manual_seed(5)
+        found.append(outcome(module, batch, is_narrow=True))
+    assert found[0][0] == found[1][0]
+    torch.testing.assert_close(found[0][1], found[1][1], atol=0, rtol=0)
+
+
+def test_a_compiled_layer_is_made_of_torch_s_operations(narrow_on_cpu: list[str]) -> None:
+    """As is one whose products are in float32."""
+    module, batch = make(STILL, True).eval(), random_flat(LENGTHS["entities"], STILL)
+    for layer in module.luke.layers:
+        layer.is_compiled = True
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        module.luke(batch)
+    assert set(narrow_on_cpu) == {"merge"}
+    with torch.no_grad():
+        assert module.luke(batch).dtype == torch.float32
+
+
+@pytest.mark.usefixtures("narrow_on_cpu")
+def test_states_leave_the_model_in_the_type_of_its_weights() -> None:
+    module, batch = make(STILL, True).eval(), random_flat(LENGTHS["entities"], STILL)
+    with torch.no_grad():
+        wanted = module.luke(batch)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = module.luke(batch)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, wanted, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_a_micro_batch_of_large_launches_and_moves_no_more_than_is_documented(entity_aware: bool) -> None:
+    """Counted without a GPU; docs/explanation/needs.md has the counts."""
+    launches, gigabytes = (1700, 130) if entity_aware else (1200, 112)
+    for counted in launches_of("large", entity_aware=entity_aware):
+        assert sum(counted.counts.values()) <= launches
+        assert counted.gigabytes <= gigabytes
+        assert counted.counts["triton add_norm_backward"] == 48, "two of each layer"
