@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 _SEEDS = 2**31 - 1
 _COLUMNS = 4096  # of logits at once
-_PROGRAMS = 1024  # that add up the gradients of a layer norm, each those of some rows
+_PROGRAMS = 512  # that add up the gradients of a layer norm, each those of some rows
 
 
 @functools.cache

@@ -202,7 +202,7 @@ class LookUp(torch.autograd.Function):
         if weight.grad is None:
             weight.grad = torch.zeros_like(weight)
         if weight.is_cuda:  # sums up in an order of its own, where `index_add_` has none; and nobody is waited for
-            weight.grad.index_put_((ids,), (gradient * is_learnt[..., None]).to(weight.dtype), accumulate=True)
+            weight.grad.index_put_((ids.long(),), (gradient * is_learnt[..., None]).to(weight.dtype), accumulate=True)
         else:
             weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))
         return None, None, None

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,30 @@ def mask(rows: int, width: int, dropout: float, seed: int) -> Tensor:
     constants = {"BLOCK": narrow.block(width), "DROPS": dropout > 0}
     narrow.launch("add_norm_forward", rows, *inputs, width, 1e-5, dropout, seed, **constants)
     return added
+
+
+def philox(seed: int, counters: np.ndarray) -> np.ndarray:
+    """Philox 4x32-10 (Salmon et al. 2011) of counters (n): four draws each, (n, 4)."""
+    zeros, low = np.zeros_like(counters), np.uint64(0xFFFFFFFF)
+    state, keys = [counters, zeros, zeros, zeros], [np.uint64(seed), np.uint64(0)]
+    for _ in range(10):
+        first, second = state[0] * np.uint64(0xD2511F53), state[2] * np.uint64(0xCD9E8D57)
+        high = first >> np.uint64(32), second >> np.uint64(32)
+        state = [high[1] ^ state[1] ^ keys[0], second & low, high[0] ^ state[3] ^ keys[1], first & low]
+        keys = [(key + np.uint64(step)) & low for key, step in zip(keys, (0x9E3779B9, 0xBB67AE85), strict=True)]
+    return np.stack(state, axis=1)
+
+
+@pytest.mark.usefixtures("narrow_on_cpu")
+def test_a_mask_is_that_of_philox() -> None:
+    """A row of 24 takes eight counters, of four draws each; a draw of 32 bits is told from a share without its sign."""
+    rows, block = 64, narrow.block(WIDTH)
+    draws = philox(5, np.arange(rows * block // 4, dtype=np.uint64)).reshape(rows, block // 4, 4)
+    # Pairs are joined, (0, 1) and (2, 3), and then their firsts and their seconds lie beside each other.
+    signed = draws.astype(np.uint32).view(np.int32).astype(np.int64)
+    uniform = np.where(signed < 0, -signed - 1, signed).astype(np.float32) * np.float32(2.0**-31)
+    wanted = (uniform >= 0.3)[..., [0, 2, 1, 3]].reshape(rows, block)[:, :WIDTH]
+    assert np.array_equal(mask(rows, WIDTH, 0.3, 5).numpy() > 0, wanted)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
