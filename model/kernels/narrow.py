@@ -54,20 +54,22 @@ class Copy:
 
     def __init__(self) -> None:
         self.made_of: Any = None
+        self.tensors: list[Tensor] = []  # so that no other gets the id of one of them
         self.values: list[Tensor] = []
 
     def of(self, dtype: torch.dtype, *groups: Sequence[Tensor]) -> list[Tensor]:
         """The rows of all tensors of each group, in that type."""
-        now = dtype, Copy.steps, [(id(each), each._version, each.device) for group in groups for each in group]
+        tensors = [each for group in groups for each in group]
+        now = dtype, Copy.steps, [(id(each), each._version, each.device) for each in tensors]
         if now != self.made_of:
-            self.made_of, self.values = now, []
+            self.made_of, self.tensors, self.values = now, tensors, []
             parts: list[Tensor] = []
             with torch.inference_mode(False), torch.no_grad():
                 for group in groups:
                     sizes = [len(each) for each in group]
                     self.values.append(group[0].new_empty(sum(sizes), *group[0].shape[1:], dtype=dtype))
                     parts += self.values[-1].split(sizes)
-                torch._foreach_copy_(parts, [each for group in groups for each in group])
+                torch._foreach_copy_(parts, tensors)
         return self.values
 
 
@@ -238,30 +240,18 @@ def merge(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
     tokens, heads, size = target.shape
     totals = torch.empty_like(word_totals)
     shape = tokens, size, heads * size
-    tensors = by_words, by_entities, word_totals, entity_totals, target, totals
-    launch("merge", tokens, *tensors, *shape, BLOCK=block(heads * size))
+    inputs = (each.contiguous() for each in (by_words, by_entities, word_totals, entity_totals))
+    launch("merge", tokens, *inputs, target, totals, *shape, BLOCK=block(heads * size))
     return totals
 
 
 def gather(parts: Sequence[tuple[Tensor, Tensor, Tensor]], columns: int) -> Tensor:
     """Gradients of a projection (tokens, columns, heads, size) from those of query, key and value of each case."""
-    query, key, value = parts[0]
-    tokens, heads, size = query.shape
-    output = query.new_empty(tokens, columns, heads, size)
-    others = parts[1] if len(parts) > 1 else parts[0]
-    widths = heads * size, columns
-    launch(
-        "gather",
-        tokens,
-        query,
-        key,
-        value,
-        *others,
-        output,
-        *widths,
-        BLOCK=block(heads * size),
-        HAS_OTHER=len(parts) > 1,
-    )
+    tokens, heads, size = parts[0][0].shape
+    output = parts[0][0].new_empty(tokens, columns, heads, size)
+    inputs = (each.contiguous() for each in (*parts[0], *parts[-1]))
+    constants = {"BLOCK": block(heads * size), "HAS_OTHER": len(parts) > 1}
+    launch("gather", tokens, *inputs, output, heads * size, columns, **constants)
     return output
 
 

@@ -22,7 +22,7 @@ def kept_of(seed, row, width, dropout, BLOCK: tl.constexpr):  # type: ignore[no-
     return tl.uint_to_uniform_float(tl.reshape(pairs, (BLOCK,))) >= dropout
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["seed"])
 def add_norm_forward(  # type: ignore[no-untyped-def]
     branch, residual, branch_bias, weight, bias, output, added, means, scales, width, epsilon, dropout, seed,
     BLOCK: tl.constexpr, DROPS: tl.constexpr,
@@ -47,7 +47,7 @@ def add_norm_forward(  # type: ignore[no-untyped-def]
     tl.store(scales + row, scale)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "seed"])
 def add_norm_backward(  # type: ignore[no-untyped-def]
     gradient, added, means, scales, weight, of_branch, of_residual, sums, rows, width, dropout, seed,
     BLOCK: tl.constexpr, DROPS: tl.constexpr,
@@ -81,7 +81,7 @@ def add_norm_backward(  # type: ignore[no-untyped-def]
     tl.store(sums + (2 * programs + program) * width + columns, of_bias, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tokens"])
 def merge(  # type: ignore[no-untyped-def]
     by_words, by_entities, word_totals, entity_totals, output, totals, tokens, size, width, BLOCK: tl.constexpr
 ):
