@@ -9,7 +9,7 @@ import pytest
 from model.luke.batch import FlatBatch
 from model.pretraining import run as pretraining
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.recipes import RECIPE_NAMES, Phase, Recipe, choose
+from model.pretraining.recipes import HELP, Phase, Recipe, choose
 
 SHORT = Recipe(
     phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),
@@ -23,7 +23,7 @@ SHORT = Recipe(
 
 def run(sequences: Path, output: Path, preset: str = "tiny", **changes: Any) -> dict[str, float]:
     """Pretrain; `changes` are values of the recipe, what `choose` takes, and what `pretrain` does."""
-    flags = {name: changes.pop(name) for name in list(changes) if name in RECIPE_NAMES}
+    flags = {name: changes.pop(name) for name in list(changes) if name in HELP}
     of_configuration = {name: changes.pop(name) for name in ("base_model", "entities") if name in changes}
     configuration = choose(preset, flags, **of_configuration)
     arguments = {"profile": "fixed", "seed": 1, "device": "cpu", "progress": False}

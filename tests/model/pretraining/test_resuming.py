@@ -22,13 +22,15 @@ from model.pretraining.run import identity
 from model.pretraining.start import build_model
 from model.training import checkpoints
 from model.training.checkpoints import hold
-from model.training.metrics_log import read_lines
+from model.training.metrics_log import METRICS, read_lines
 from model.training.signals import Stopped
 from tests.support.killed import run_killed
 from tests.support.models import words_of_transformers
+from tests.support.narrow import narrow_on_cpu
 from tests.support.pretraining import SHORT, contents, interrupt_at, run
 from tests.support.shards import random_rows, write_sequences
 
+__all__ = ["narrow_on_cpu"]
 pytestmark = pytest.mark.usefixtures("short")
 
 
@@ -314,3 +316,27 @@ def test_deterministic_is_of_a_run_s_identity_only_where_it_is_true(sequences: P
     assert found[0] == found[1]
     assert "deterministic" not in found[0]["recipe"]
     assert found[2]["recipe"] == found[0]["recipe"] | {"deterministic": True}
+
+
+@pytest.mark.slow
+def test_a_run_in_the_form_for_a_gpu_learns_as_in_float32_and_resumes_to_its_bits(
+    sequences: Path, narrow_on_cpu: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Triton's interpreter: copies of weights follow the optimiser's steps, and dropout the seed."""
+    values = {"phases": ["all"], "steps": 3, "warmup_steps": 0, "learning_rate": 2e-2, "batch_size": 2}
+    still = values | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    losses = []
+    for precision in ("float32", "bf16"):
+        assert not narrow_on_cpu
+        run(sequences, tmp_path / precision, **still, precision=precision)
+        lines = read_lines(tmp_path / precision / METRICS)
+        losses.append([(line["masked_word_loss"], line["masked_entity_loss"]) for line in lines])
+    assert len(narrow_on_cpu) > 4
+    torch.testing.assert_close(torch.tensor(losses[1]), torch.tensor(losses[0]), rtol=0.02, atol=0)
+    run(sequences, tmp_path / "whole", **values, precision="bf16")
+    go_on = interrupt_at(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", **values, precision="bf16")
+    go_on()
+    run(sequences, tmp_path / "broken", **values, precision="bf16")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
