@@ -35,13 +35,13 @@ def test_every_output_is_compared(tmp_path: Path, kind: str, capsys: pytest.Capt
     folder = saved(kind, tmp_path / "model")
     differences, absent, left_out = check(Path(folder))
     assert set(differences) == OUTPUTS[kind]
-    assert 0 < max(differences.values()) < 1e-5
+    assert 0 < max(differences.values()) < 1e-12
     assert not absent
     is_fine_tuned = "Classification" in kind
     assert left_out == (f"the classifier of {kind}" if is_fine_tuned else "")
     assert main(["check", folder]) == (3 if is_fine_tuned else 0)
     lines = capsys.readouterr().out.splitlines()
-    told = f"encoder only, equal within 0.0001; not compared: {left_out}" if is_fine_tuned else "equal within 0.0001"
+    told = f"encoder only, equal within 1e-06; not compared: {left_out}" if is_fine_tuned else "equal within 1e-06"
     assert lines[-1] == f"{folder}: {told}"
     assert {line[:14].strip() for line in lines[:-1]} == OUTPUTS[kind]
 
@@ -59,7 +59,7 @@ def test_a_difference_is_found_and_named(
     monkeypatch.setattr(compare, "our_outputs", shifted)
     assert main(["check", folder]) == 1
     out = capsys.readouterr().out
-    assert out.splitlines()[-1] == f"{folder}: DIFFERENT by more than 0.0001: entity logits"
+    assert out.splitlines()[-1] == f"{folder}: DIFFERENT by more than 1e-06: entity logits"
     monkeypatch.setattr(
         compare, "our_outputs", lambda *arguments: computed(*arguments) | {"word states": torch.tensor(torch.nan)}
     )
@@ -73,7 +73,7 @@ def test_parameters_that_transformers_draws_are_named(tmp_path: Path, capsys: py
     assert main(["check", folder]) == 1
     out = capsys.readouterr().out
     assert "not in the weights, drawn at random by transformers: encoder.layer.0.attention.self.e2e_query.bias" in out
-    assert "DIFFERENT by more than 0.0001: word states, entity states" in out
+    assert "DIFFERENT by more than 1e-06: word states, entity states" in out
 
 
 def test_encoder_alone_is_compared_where_the_head_is_not_tied(
@@ -84,7 +84,7 @@ def test_encoder_alone_is_compared_where_the_head_is_not_tied(
     assert main(["check", str(folder)]) == 3
     out = capsys.readouterr().out
     assert f"{folder}: lm_head.decoder.weight differs from luke.embeddings.word_embeddings.weight" in out
-    assert "encoder only, equal within 0.0001; not compared: the prediction heads" in out
+    assert "encoder only, equal within 1e-06; not compared: the prediction heads" in out
     assert "logits " not in out
 
 

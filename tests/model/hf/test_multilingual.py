@@ -40,7 +40,7 @@ def exported(tmp_path: Path) -> Path:
 
 def test_transformers_computes_the_same(exported: Path) -> None:
     differences, absent, left_out = check(exported)
-    assert max(differences.values()) < 1e-5
+    assert max(differences.values()) < 1e-12
     assert {*differences} == {"word states", "word logits", "entity states", "entity logits"}
     assert (absent, left_out) == ([], "")
     titles = entity_vocabulary(str(exported))
