@@ -28,6 +28,7 @@ setup(
         "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
+        "tasks.io": ["options.toml"],
         "tasks.linking.service": ["page/*"],
         "tasks.serving": ["marks.css", "page.html"],
         "workflows.base": ["luigi.toml"],

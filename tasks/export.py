@@ -3,10 +3,9 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from tasks.finetuning.registry import TASKS
-from tasks.io.arguments import add_fine_tuned, add_paths, fine_tuned_folder, run
+from tasks.io.arguments import add_options, fine_tuned_folder, run
 from tasks.serving.export import export
 
 
@@ -15,9 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tasks.export", description="Export a fine-tuned model for transformers."
     )
-    add_fine_tuned(parser, "FineTune", TASKS)
-    parser.add_argument("output", type=Path, help="new or empty folder")
-    add_paths(parser, {"--entity-vocab FILE": "entity_vocab.json, if the model takes Wikipedia's entities"})
+    add_options(parser, "export")
+    add_options(parser, "fine_tuned", task=TASKS)
     options = parser.parse_args(arguments)
     run(partial(write, options))
 

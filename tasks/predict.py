@@ -6,65 +6,28 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from model.files import CONFIG, read_json
 from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
-from tasks.io.arguments import add_fine_tuned, add_paths, fine_tuned_folder, positive, run
+from tasks.io.arguments import add_options, fine_tuned_folder, run
 from tasks.io.records import Errors, Record, parse_line
 from tasks.serving import streams
 from tasks.serving.formats import FORMATS, find_format
-from tasks.serving.plain_text import NO_LANGUAGE, question
-from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
+from tasks.serving.plain_text import question
+from tasks.serving.predict import TOKENS_PER_BATCH, Predictor, load
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
-    add_fine_tuned(parser, "FineTune or of transformers", TASKS)
-    parser.add_argument(
-        "--text",
-        type=Path,
-        nargs="*",
-        metavar="FILE",
-        help="read plain text (ner only): each FILE is a document; without FILE, each line of stdin is one",
-    )
-    parser.add_argument(
-        "--language",
-        default="en",
-        metavar="CODE",
-        help="language of --text, whose rules split sentences; an unknown code gets general rules, and with "
-        f"{NO_LANGUAGE} each line is a sentence (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=FORMATS[0],
-        help="write JSON lines or, for ner, CoNLL columns, brat's files, or an HTML page (default: %(default)s)",
-    )
-    of_mentions = "folder of BuildMentionTable, which finds the entities of questions and texts (extractive_qa)"
-    add_paths(parser, {"--output DIR": "folder to write for --format brat", "--mentions DIR": of_mentions})
-    parser.add_argument(
-        "--top",
-        type=positive,
-        metavar="K",
-        help="give the probabilities of the K likeliest classes (ner: of each entity); questions: the K best answers",
-    )
-    streams.add_on_error(parser)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    parser.add_argument(
-        "--tokens-per-batch",
-        type=int,
-        default=TOKENS_PER_BATCH,
-        help=f"number of words and entities computed at once; 0: {BATCH_SIZE} inputs (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--precision", choices=PRECISIONS, default="float32", help="number format of matrix products (default: float32)"
-    )
+    add_options(parser, "predict", format=FORMATS, precision=PRECISIONS)
+    add_options(parser, "answers", on_error=streams.ON_ERROR)
+    add_options(parser, "fine_tuned", task=TASKS)
+    parser.set_defaults(tokens_per_batch=TOKENS_PER_BATCH)
     return parser
 
 

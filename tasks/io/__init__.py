@@ -6,6 +6,7 @@ tables         rows of Parquet and Arrow files
 examples       examples of typing and relations
 windows        long texts piece by piece, spans of characters, and their tokens
 arguments      of the command lines, and their end
+options.toml   what the command lines take
 metrics        precision, recall, F1
 probabilities  of classes, from logits
 annotations    Wikipedia's entities in texts, by a mention table that numbers them as the model does

@@ -5,8 +5,10 @@ import io
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline.storage import STAGES, finished_stages
 
@@ -32,14 +34,6 @@ def fine_tuned_folder(folder: Path, task: str = "") -> Path:
     return folder / found[names[-1]]
 
 
-def add_fine_tuned(parser: argparse.ArgumentParser, kinds: str, tasks: Iterable[str]) -> None:
-    """Add what `fine_tuned_folder` takes: a folder of these kinds or a work directory, and the task of one in it."""
-    newest = "or a work directory, of which the newest fine-tuning is taken"
-    parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help=f"folder of {kinds}, {newest}")
-    text = "of a work directory, take the newest one of this task"
-    parser.add_argument("--task", choices=tasks, default="", help=text)
-
-
 def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> None:
     """Raises: ValueError where a file that will be written is a folder, or one of the inputs."""
     if output.is_dir():
@@ -47,13 +41,6 @@ def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> No
     for each in inputs:
         if each and output.exists() and each.exists() and output.samefile(each):
             raise ValueError(f"{option} {output}: the input {each} would be overwritten; give another file")
-
-
-def add_paths(command: argparse.ArgumentParser, options: Mapping[str, str]) -> None:
-    """Add options that take a path, each with its help: "--model DIR" is an option and the name of its value."""
-    for option, text in options.items():
-        flag, metavar = option.split()
-        command.add_argument(flag, type=Path, metavar=metavar, help=text)
 
 
 def positive(text: str) -> int:
@@ -72,6 +59,18 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text}: wanted a number from 0 to 1")
     return value
+
+
+TYPES: Mapping[str, Callable[[str], Any]] = {"path": Path, "whole": int, "positive": positive, "share": share}
+OPTIONS = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
+
+
+def add_options(command: Any, part: str, **choices: Iterable[str]) -> None:
+    """Add the options of a part of options.toml to a command or a group; `choices` are of those with these names."""
+    for flag, told in OPTIONS[part].items():
+        kind = {"type": TYPES[told["type"]]} if "type" in told else {}
+        known = choices.get(flag.strip("-").replace("-", "_"))
+        command.add_argument(flag, **told | kind | ({"choices": known} if known else {}))
 
 
 def run(command: Callable[[], int | None]) -> None:

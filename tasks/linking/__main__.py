@@ -8,27 +8,24 @@ import json
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
-from tasks.io.arguments import check_output, run, share
+from tasks.io.arguments import add_options, check_output, run
 from tasks.linking.calibration.calibration import calibrate
-from tasks.linking.candidates import CandidateFinder
+from tasks.linking.candidates import MOST, CandidateFinder
 from tasks.linking.certainty import write_certainty
 from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.formats.formats import FORMATS, find_format
 from tasks.linking.guesses import STEPS
-from tasks.linking.inputs import KINDS, STDIN, Parser, check_inputs, documents_of
+from tasks.linking.inputs import KINDS, Parser, check_inputs, documents_of
 from tasks.linking.linker import Linker, basis_of
 from tasks.linking.open import LanguageLinkers, open_linker
 from tasks.linking.options import (
     AUTO,
-    add_document_errors,
     add_links,
     add_method,
-    add_table,
     complete,
     documents_at_once,
     languages_in_workdir,
@@ -36,7 +33,7 @@ from tasks.linking.options import (
 )
 from tasks.linking.scores.scores import score_files
 from tasks.linking.service.service import add_service, check_packages, serve
-from tasks.serving.streams import add_on_error, answer_stream, report_errors, report_left_out
+from tasks.serving.streams import ON_ERROR, answer_stream, report_errors, report_left_out
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,28 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def add_link(command: argparse.ArgumentParser) -> None:
     """The options of `link`."""
-    command.add_argument(
-        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="files of documents; - is stdin (default: stdin)"
-    )
-    command.add_argument(
-        "--input",
-        choices=KINDS,
-        help="a document is a line with a JSON object (id, text, optionally mentions), a line of text, or a file of "
-        "text (default: json if the first line begins with a brace, else lines)",
-    )
-    command.add_argument(
-        "--find-mentions", dest="finds_all", action="store_true", help="find mentions even if a document brings its own"
-    )
-    command.add_argument(
-        "--candidates", dest="shows_candidates", action="store_true", help="show all candidates of each mention"
-    )
-    command.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=FORMATS[0],
-        help="write JSON lines, an HTML page, wikitext, NIF as Turtle, or ELEVANT's articles (default: %(default)s)",
-    )
-    add_on_error(command)
+    add_options(command, "link", input=KINDS, format=FORMATS)
+    add_options(command, "answers", on_error=ON_ERROR)
     add_links(command)
 
 
@@ -156,17 +133,13 @@ def run_serve(options: argparse.Namespace) -> int:
 # Scores, calibrations and formats
 
 
-def add_score(score: argparse.ArgumentParser) -> None:
-    """Add score's arguments."""
-    score.add_argument("gold", type=Path, help="documents with titles or QIDs, in a format of convert")
-    score.add_argument("predictions", type=Path, help="output of link for these documents")
-    add_table(score, required=False)
-    score.add_argument(
-        "--leave-out-pages",
-        action="store_true",
-        help="leave out documents whose id is the title of a page of the dump: the model may have read them",
-    )
-    add_document_errors(score)
+def add_score(command: argparse.ArgumentParser) -> None:
+    """The options of `score`."""
+    add_options(command, "score")
+    add_options(command.add_mutually_exclusive_group(), "whole_of_score")
+    add_options(command, "table_of_score")
+    add_options(command, "documents")
+    command.set_defaults(wants_table=False, most_candidates=MOST)
 
 
 def run_score(options: argparse.Namespace) -> int:
@@ -198,25 +171,8 @@ def run_score(options: argparse.Namespace) -> int:
 def add_calibrate(command: argparse.ArgumentParser) -> None:
     """The options of `calibrate`."""
     add_method(command)
-    add_document_errors(command)
-    command.add_argument(
-        "--documents", type=Path, required=True, help="file of documents with titles, in a format of convert"
-    )
-    command.add_argument(
-        "--output", type=Path, required=True, help="file to write for link --calibration, such as calibration.json"
-    )
-    command.add_argument(
-        "--own-links",
-        action="store_true",
-        help="the documents are pages of the table's dump: remove each page's own links from the counts",
-    )
-    command.add_argument(
-        "--min-probability",
-        dest="threshold",
-        type=share,
-        metavar="SHARE",
-        help="threshold to write: link gives no page to mentions below it (default: the one with the best F1)",
-    )
+    add_options(command, "documents")
+    add_options(command, "calibrate")
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
@@ -244,10 +200,10 @@ def run_calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_convert(convert: argparse.ArgumentParser) -> None:
-    """Add convert's arguments."""
-    convert.add_argument("file", type=Path, help="documents as JSON lines, or of ZELDA, ELEVANT, AIDA-CoNLL or WNED")
-    add_document_errors(convert)
+def add_convert(command: argparse.ArgumentParser) -> None:
+    """The options of `convert`."""
+    add_options(command, "convert")
+    add_options(command, "documents")
 
 
 def run_convert(options: argparse.Namespace) -> int:

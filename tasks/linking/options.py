@@ -9,11 +9,10 @@ from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages, read_manifest
-from tasks.io.arguments import add_paths, positive, share
+from tasks.io.arguments import add_options
 from tasks.linking.candidates import MOST
 from tasks.linking.linker import Linker
 from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
-from tasks.serving.plain_text import NO_LANGUAGE
 from tasks.serving.streams import AT_ONCE
 
 # What a work directory has of a linker: the stage, and the place in its folder. Calibrations are of all parts together,
@@ -25,114 +24,23 @@ PARTS = {
     CALIBRATION: ("EvaluateLinking", CALIBRATION),
 }
 _TABLE = re.compile(r"BuildMentionTable( |\Z)")
-# The options that name a part, with their help: of all commands with a linker, and of those that write links.
-METHOD_PATHS = {
-    "--model DIR": "folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with "
-    "entity_vocab.json (default: no model; the most common candidate is the answer)",
-    "--contexts DIR": "folder of BuildContexts: the document's words and other mentions count, too",
-    "--tokenizer DIR": "folder of the model's tokenizer, which a folder of Pretrain lacks (default: that in --model)",
-}
-LINK_PATHS = {
-    "--own FILE": "entities of your own, which mentions can stand for, too: JSON objects a line of id, name and, if "
-    "you like, aliases and description",
-    "--ner DIR": "folder of a fine-tuned ner model, which finds the mentions (default: the table's names are found, in "
-    "the letters of links: BERLIN and berlin are not, unless links are written so)",
-    "--calibration FILE": "output of calibrate with the same --mentions, --most-candidates, --model, --contexts and "
-    "--global",
-}
 AUTO = "auto"
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
-def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
-    """The mention table, and how many candidates it gives."""
-    use = "" if required else ": resolves titles by its redirects, and counts candidates"
-    add_paths(command, {"--mentions DIR": f"folder of BuildMentionTable{use}"})
-    command.set_defaults(wants_table=required)
-    whole = command.add_mutually_exclusive_group()
-    whole.add_argument(
-        "--linker",
-        metavar="DIR",
-        help="folder of BuildLinker, which has "
-        + ("all parts: those that no option names are used" if required else "the mention table"),
-    )
-    whole.add_argument(
-        "--workdir",
-        metavar="DIR",
-        help="work directory that has the mention table"
-        + (", contexts, exported model and calibration: those that are there are used" if required else ""),
-    )
-    command.add_argument(
-        "--language",
-        metavar="CODE",
-        help="language, such as en: of a work directory of several wikis, whose parts are used (default: the first "
-        f"one's); {AUTO}: link tells each document's, unless its field language does"
-        + (
-            "; of --ner, whose rules split sentences: an unknown code gets general rules, and with "
-            f"{NO_LANGUAGE} each line is a sentence (default: the table's language)"
-            if required
-            else ""
-        ),
-    )
-    command.add_argument(
-        "--most-candidates",
-        type=positive,
-        default=MOST,
-        metavar="N",
-        help="maximum number of candidates of a mention, the most common ones (default: %(default)s)",
-    )
-
-
-def add_document_errors(command: argparse.ArgumentParser) -> None:
-    """Add the option for wrong documents."""
-    command.add_argument(
-        "--on-error",
-        choices=("stop", "skip"),
-        default="stop",
-        help="at a mention with a wrong offset or title, or a line that is no document: stop, or skip the mention or "
-        "document and report it on stderr (default: %(default)s)",
-    )
-
-
 def add_method(command: argparse.ArgumentParser) -> None:
-    """The parts of the linker."""
-    add_table(command, required=True)
-    add_paths(command, METHOD_PATHS)
-    command.add_argument(
-        "--global",
-        dest="is_global",
-        action="store_true",
-        help="answer the surest mention first, and let the model read its page for the next; slower (default: answer "
-        "all mentions at once)",
-    )
-    command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
-    command.add_argument(
-        "--tokens-per-batch",
-        type=positive,
-        default=TOKENS_PER_BATCH,
-        help="number of words and entities computed at once (default: %(default)s)",
-    )
+    """Add the parts of a linker."""
+    add_options(command, "mentions")
+    add_options(command.add_mutually_exclusive_group(), "whole")
+    add_options(command, "method")
+    command.set_defaults(wants_table=True, most_candidates=MOST, tokens_per_batch=TOKENS_PER_BATCH)
 
 
 def add_links(command: argparse.ArgumentParser) -> None:
     """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
     add_method(command)
-    add_paths(command, LINK_PATHS)
-    command.add_argument(
-        "--min-link-probability",
-        type=share,
-        default=MIN_LINK_PROBABILITY,
-        metavar="SHARE",
-        help="find only names that are links in at least this share of their occurrences (default: %(default)s)",
-    )
-    command.add_argument(
-        "--min-probability",
-        type=share,
-        metavar="SHARE",
-        help="give no page to a mention whose page is less probable. The probability is multiplied by link_probability "
-        "for the table's names, and by label_probability for mentions of --ner (default: 0; for a document's own "
-        "mentions the calibration's threshold)",
-    )
+    add_options(command, "links")
+    command.set_defaults(min_link_probability=MIN_LINK_PROBABILITY)
 
 
 def complete(options: argparse.Namespace) -> None:

@@ -1,6 +1,5 @@
 """Answers to lines or files: each batch is answered when it is there, and a bad one costs no other its answer."""
 
-import argparse
 import codecs
 import logging
 import queue
@@ -25,17 +24,6 @@ ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
 BYTES_AT_ONCE = 1 << 16  # of lines, so that long ones are not all answered before the first is written
 WAIT = 0.05  # seconds that a line waits for others to be answered with
-
-
-def add_on_error(parser: argparse.ArgumentParser) -> None:
-    """The option that says what becomes of a line or a file that cannot be answered."""
-    parser.add_argument(
-        "--on-error",
-        choices=ON_ERROR,
-        default=ON_ERROR[0],
-        help="at an input without an answer: report writes {error, line} in its place and ends with status 1, skip "
-        "counts it on stderr, stop ends there (default: %(default)s)",
-    )
 
 
 def report_errors(errors: Errors, on_error: str) -> int:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tasks.io.arguments import positive
+from tasks.io.arguments import add_options
 from tasks.linking.formats.links import wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.options import add_links
@@ -45,17 +45,8 @@ def add_service(serve: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of BuildLinker",
     )
-    serve.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen at; 0.0.0.0 lets other machines ask (default: %(default)s, this machine only)",
-    )
-    serve.add_argument(
-        "--port", type=int, default=PORT, help="port to listen at; 0 takes a free one (default: %(default)s)"
-    )
-    for name, most in (("bytes", MOST_BYTES), ("documents", MOST_DOCUMENTS)):
-        text = f"maximum {name} of a request (default: %(default)s)"
-        serve.add_argument(f"--most-{name}", type=positive, default=most, metavar="N", help=text)
+    add_options(serve, "serve")
+    serve.set_defaults(port=PORT, most_bytes=MOST_BYTES, most_documents=MOST_DOCUMENTS)
     add_links(serve)
 
 
