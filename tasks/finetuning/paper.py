@@ -5,35 +5,21 @@ and `Table.measures` what a column of results is.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 Cell = float | str | None
 
-DATASETS: Mapping[str, str] = {
-    "entity_typing": "Open Entity",
-    "relation_classification": "TACRED",
-    "ner": "CoNLL-2003",
-    "cloze_qa": "ReCoRD",
-    "extractive_qa": "SQuAD",
-}
-METRICS: Mapping[str, str] = {"Prec.": "precision", "Rec.": "recall", "F1": "f1", "EM": "exact_match"}
-VARIANT_OF_ROW: Mapping[str, str] = {
-    "LUKE": "luke",
-    "Entity-aware Attention": "luke",
-    "Original Attention": "luke_original_attention",
-    "LUKE w/o entity inputs": "luke_no_entities",
-    "RoBERTa": "roberta",
-    "RoBERTa w/ extra training": "roberta_extra_training",
-}
-_RESULT_COLUMN = re.compile(r"(?:(?P<dataset>.+) \()?(?:(?P<split>Dev|Test) )?(?P<metric>Prec\.|Rec\.|F1|EM)\)?")
+_PAPER = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
+DATASETS: Mapping[str, str] = _PAPER["datasets"]  # of each task
+VARIANT_OF_ROW: Mapping[str, str] = _PAPER["variant_of_row"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure that is measured: `split` is dev or test, `metric` a value of METRICS."""
+    """A figure that is measured: `split` is dev or test, `metric` a score of the task."""
 
     task: str
     split: str
@@ -50,28 +36,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """`label` is the LaTeX label, `columns` has not the column of names; `task` where all results are of one."""
+    """`label` is the LaTeX label; `columns` has not the column of names. Of results `measures` says what each is."""
 
     number: int
     label: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    task: str
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        """Return what each column measures, on the test set where it names no split; empty for hyper-parameters."""
-        tasks = {dataset: task for task, dataset in DATASETS.items()}
-        matches = filter(None, map(_RESULT_COLUMN.fullmatch, self.columns))
-        return tuple(
-            Measure(
-                tasks[match["dataset"]] if match["dataset"] else self.task,
-                (match["split"] or "test").lower(),
-                METRICS[match["metric"]],
-            )
-            for match in matches
-        )
+    measures: tuple[Measure, ...]
 
     def column(self, name: str) -> dict[str, Cell]:
         """The values of a column by the names of their rows."""
@@ -92,14 +64,12 @@ def fine_tuning(task: str) -> dict[str, Cell]:
     return FINE_TUNING.column(DATASETS[task]) | FINE_TUNING_COMMON.column("Value")
 
 
-def read_tables(path: Path) -> tuple[Table, ...]:
-    """Return the tables of a file; every row has a value for each column."""
-    found = []
-    for table in json.loads(path.read_text(encoding="utf-8")):
-        rows = tuple(Row(name, tuple(values)) for name, *values in table["rows"])
-        found.append(Table(**{"task": "", **table, "columns": tuple(table["columns"]), "rows": rows}))
-    return tuple(found)
+def _table(values: Mapping[str, Any]) -> Table:
+    """A table of the file; every row has a value for each column."""
+    rows = tuple(Row(name, tuple(cells)) for name, *cells in values["rows"])
+    measures = tuple(Measure(*each) for each in values.get("measures", ()))
+    return Table(**{**values, "columns": tuple(values["columns"]), "rows": rows, "measures": measures})
 
 
-TABLES = read_tables(Path(__file__).with_name("paper.json"))
+TABLES = tuple(map(_table, _PAPER["tables"]))
 FINE_TUNING, FINE_TUNING_COMMON = TABLES[10:]
