@@ -4,7 +4,6 @@ import asyncio
 import heapq
 import itertools
 import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,11 +35,11 @@ Link = Callable[[LinkRequest, Check], list[Answer]]
 
 
 class Asked(NamedTuple):
-    """A body that waits for its reply, and what reads it, if not that of all."""
+    """A body that waits for its reply, and what reads it."""
 
     body: bytes
     reply: Future[bytes] | asyncio.Future[bytes]
-    read: Read | None = None
+    read: Read
 
 
 class Gone(Exception):
@@ -50,9 +49,9 @@ class Gone(Exception):
 class Batches:
     """Requests that wait to be linked; while some are computed, those that come are gathered."""
 
-    def __init__(self, read: Read, link: Link, most: int) -> None:
+    def __init__(self, link: Link, most: int) -> None:
         """Compute bodies of so many bytes at once, more only where a single one has them."""
-        self.read, self.link, self.most = read, link, most
+        self.link, self.most = link, most
         self._waiting: list[tuple[int, int, Asked]] = []  # a heap: by length, and of equals by when they came
         self._numbers, self._come = itertools.count(), asyncio.Event()
         self._began: float | None = None  # of the batch that is computed
@@ -61,8 +60,8 @@ class Batches:
         """The time for which the present batch has been computed; 0 where there is none."""
         return time.monotonic() - self._began if self._began is not None else 0.0
 
-    async def ask(self, body: bytes, read: Read | None = None) -> bytes:
-        """The reply to a request, which `read` reads, if given. Raises: what is raised for it alone."""
+    async def ask(self, body: bytes, read: Read) -> bytes:
+        """The reply to a request, which `read` reads. Raises: what is raised for it alone."""
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         entry = (len(body), next(self._numbers), Asked(body, reply, read))
         heapq.heappush(self._waiting, entry)
@@ -77,22 +76,18 @@ class Batches:
 
     async def run(self) -> None:
         """Answers until it is cancelled."""
-        thread = Thread()
-        try:
-            while await self._come.wait():
-                batch = self._batch()
-                self._began = time.monotonic()
-                replies = await thread.run(partial(answers_of, self.read, self.link, batch))
-                self._began = None
-                for asked, reply in zip(batch, replies, strict=True):
-                    if asked.reply.done():  # nobody waits any more
-                        continue
-                    if isinstance(reply, Exception):
-                        asked.reply.set_exception(reply)
-                    else:
-                        asked.reply.set_result(reply)
-        finally:
-            thread.end()
+        while await self._come.wait():
+            batch = self._batch()
+            self._began = time.monotonic()
+            replies = await in_thread(partial(answers_of, self.link, batch))
+            self._began = None
+            for asked, reply in zip(batch, replies, strict=True):
+                if asked.reply.done():  # nobody waits any more
+                    continue
+                if isinstance(reply, Exception):
+                    asked.reply.set_exception(reply)
+                else:
+                    asked.reply.set_result(reply)
 
     def _batch(self) -> list[Asked]:
         """Take the shortest of those that wait; whose clients have gone are left out."""
@@ -107,31 +102,15 @@ class Batches:
         return batch
 
 
-class Thread:
-    """A thread that calls one function after the other; unlike an executor's it lets the process end."""
-
-    def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    async def run(self, function: Callable[[], Any]) -> Any:
-        """Return the function's result; it may raise nothing."""
-        result: Future[Any] = Future()
-        self._calls.put((function, result))
-        return await asyncio.wrap_future(result)
-
-    def end(self) -> None:
-        """End it after what it has to call."""
-        self._calls.put(None)
-
-    def _work(self) -> None:
-        while call := self._calls.get():
-            function, result = call
-            if result.set_running_or_notify_cancel():
-                result.set_result(function())
+async def in_thread(function: Callable[[], Any]) -> Any:
+    """The result of a function, which may raise nothing; unlike an executor's, its thread lets the process end."""
+    result: Future[Any] = Future()
+    result.set_running_or_notify_cancel()
+    threading.Thread(target=lambda: result.set_result(function()), daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
-def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | Exception]:
+def answers_of(link: Link, asked: Sequence[Asked]) -> list[bytes | Exception]:
     """The reply to each request; where all together cannot be answered, each is asked alone.
 
     So it is where one of them is not waited for any more: the others do not wait for what it takes.
@@ -142,7 +121,7 @@ def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | E
             raise Gone
 
     try:
-        requests = [(each.read or read)(each.body) for each in asked]
+        requests = [each.read(each.body) for each in asked]
         check()
         records = [record for request in requests for record in request.records]
         candidates = any(each.candidates for each in requests)
@@ -150,7 +129,7 @@ def answers_of(read: Read, link: Link, asked: Sequence[Asked]) -> list[bytes | E
         return [reply_of(each, [next(answers) for _ in each.records]) for each in requests]
     except Exception as error:  # whatever one request does to the model, the others are answered
         if len(asked) > 1:
-            return [reply for each in asked for reply in answers_of(read, link, [each])]
+            return [reply for each in asked for reply in answers_of(link, [each])]
         return [error]
 
 

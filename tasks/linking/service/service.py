@@ -80,7 +80,7 @@ def make_app(linker: Linker, limits: Limits) -> Any:
     read = partial(read_request, limits=limits, finds_names=linker.recognize is not None)
     # A thread for short requests and one for the others: no short one waits for a long one.
     lanes = [
-        (Batches(read, partial(link, linker, limits), together), Places(most, limits.answering, 503, late))
+        (Batches(partial(link, linker, limits), together), Places(most, limits.answering, 503, late))
         for most in (limits.requests, limits.long_requests)
     ]
 

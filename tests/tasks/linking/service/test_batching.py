@@ -48,12 +48,12 @@ def ask(linker: Linker, most: int, *requests: bytes) -> Sequence[object]:
     """The replies to requests, of which all but the first come while the first is computed."""
 
     async def run() -> Sequence[object]:
-        batches = Batches(read, linker, most)
+        batches = Batches(linker, most)
         running = asyncio.create_task(batches.run())
-        first = asyncio.create_task(batches.ask(requests[0]))
+        first = asyncio.create_task(batches.ask(requests[0], read))
         while not linker.asked:
             await asyncio.sleep(0.001)
-        others = [asyncio.create_task(batches.ask(each)) for each in requests[1:]]
+        others = [asyncio.create_task(batches.ask(each, read)) for each in requests[1:]]
         await asyncio.sleep(0)
         linker.goes.set()
         answers = await asyncio.gather(first, *others, return_exceptions=True)
@@ -72,8 +72,8 @@ def test_a_request_that_nobody_waits_for_is_not_kept() -> None:
     """However long shorter ones go on to come before it."""
 
     async def run() -> list[int]:
-        batches = Batches(read, Linker(), SIZE)
-        asked = [asyncio.create_task(batches.ask(request("a" * size))) for size in (5, 900, 30)]
+        batches = Batches(Linker(), SIZE)
+        asked = [asyncio.create_task(batches.ask(request("a" * size), read)) for size in (5, 900, 30)]
         await asyncio.sleep(0)
         asked[1].cancel()
         await asyncio.wait([asked[1]])
@@ -109,8 +109,8 @@ def test_a_mistake_is_its_own_requests_alone() -> None:
 def test_candidates_are_shown_to_who_asked_for_them() -> None:
     linker = Linker()
     linker.goes.set()
-    asked = [Asked(each, Future[bytes]()) for each in (request("a", candidates=True), request("b"))]
-    shown, bare = answers_of(read, linker, asked)
+    asked = [Asked(each, Future[bytes](), read) for each in (request("a", candidates=True), request("b"))]
+    shown, bare = answers_of(linker, asked)
     assert isinstance(shown, bytes)
     assert isinstance(bare, bytes)
     assert json.loads(shown) == {"documents": [{"text": "a", "mentions": [{"mention": "a", "candidates": []}]}]}
@@ -122,13 +122,13 @@ def test_what_nobody_waits_for_ends_between_its_parts() -> None:
     """The others of its batch begin again without it."""
     linker = Linker()
     linker.goes.set()
-    asked = [Asked(request(text), Future[bytes]()) for text in "abc"]
+    asked = [Asked(request(text), Future[bytes](), read) for text in "abc"]
 
     def link(together: LinkRequest, check: Check) -> list[Answer]:
         asked[1].reply.cancel()
         return linker(together, check)
 
-    first, gone, third = answers_of(read, link, asked)
+    first, gone, third = answers_of(link, asked)
     assert (mentions(first), mentions(third)) == (["a"], ["c"])
     assert isinstance(gone, Gone)
     assert linker.asked == [["a", "b", "c"], ["a"], ["c"]]
@@ -138,16 +138,16 @@ def test_who_waits_no_more_holds_nobody_up() -> None:
     linker = Linker()
 
     async def run() -> bytes:
-        batches = Batches(read, linker, 4)
+        batches = Batches(linker, 4)
         running = asyncio.create_task(batches.run())
-        gone = asyncio.create_task(batches.ask(request("a")))
+        gone = asyncio.create_task(batches.ask(request("a"), read))
         while not linker.asked:
             await asyncio.sleep(0.001)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
         linker.goes.set()
-        answers = await batches.ask(request("b"))
+        answers = await batches.ask(request("b"), read)
         running.cancel()
         return answers
 
@@ -158,9 +158,9 @@ def test_a_process_ends_though_something_is_computed() -> None:
     """An executor's thread would be waited for."""
     program = """
 import asyncio, time
-from tasks.linking.service.batching import Thread
+from tasks.linking.service.batching import in_thread
 async def main():
-    task = asyncio.create_task(Thread().run(lambda: time.sleep(120)))
+    task = asyncio.create_task(in_thread(lambda: time.sleep(120)))
     await asyncio.sleep(0.2)
     task.cancel()
 asyncio.run(main())
