@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import FlatBatch, Integers, MaskedSequence, collate
+from model.luke.batch import IGNORED, FlatBatch, Integers, MaskedSequence, collate
 from model.luke.config import LukeConfig, check_value
 from model.luke.embeddings import initialise
 from model.luke.encoder import LukeModel
@@ -270,7 +270,11 @@ class Task(Protocol[Dataset, Feature]):
         """One batch, a LabelledBatch."""
 
     def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
-        """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""
+        """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features.
+
+        It is the cross-entropy, unless a task has another.
+        """
+        return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
         """For each feature of the batch its logits, those of as many items as the batch's `sizes` say."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from tasks.task import PlacedBatch, inputs_of
 
@@ -62,8 +61,3 @@ def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarr
     labels = [feature.labels for feature in features]
     counts = 1 + np.bincount(np.concatenate(labels), minlength=label_count)
     return np.log(counts / counts.sum())
-
-
-def loss(module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
-    """Cross-entropy, the mean over all spans of the batch."""
-    return {"loss": nn.functional.cross_entropy(module(batch), batch.labels)}

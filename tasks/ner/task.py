@@ -80,7 +80,6 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
     loss_terms = staticmethod(classifier.loss_terms)
     collate = staticmethod(classifier.collate)
     starting_bias = staticmethod(classifier.starting_bias)
-    loss = staticmethod(classifier.loss)
 
     def read(self, path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile:
         """CoNLL columns, CoNLL-U, or records with `tokens` and `ner_tags`, told apart by the content.
