@@ -20,7 +20,7 @@ from model.kernels.tables import Table
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.examples import Examples
+from tasks.io.records import Examples
 from tasks.io.windows import CharacterSpan, boundaries, context_window
 from tasks.task import Classifier, InputSettings, PlacedBatch, Task, inputs_of
 

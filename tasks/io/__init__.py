@@ -1,9 +1,8 @@
 """Files that the tasks read and write.
 
 data_folder    the splits and the label file
-records        JSON files, object by object
+records        JSON files, object by object; examples of typing and relations
 tables         rows of Parquet and Arrow files
-examples       examples of typing and relations
 windows        long texts piece by piece, spans of characters, and their tokens
 arguments      of the command lines, and their end
 options.toml   what the command lines take

@@ -1,18 +1,20 @@
-"""JSON data files: an array of objects or an object a line; every record knows where it stands."""
+"""JSON data files: an array of objects or an object a line; every record knows where it stands, and so do examples."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tasks.io.tables import is_table, read_rows, shards
 
 JSON_ERRORS = (ValueError, RecursionError)
 GZIP = b"\x1f\x8b"
 WANTED = "a JSON array of objects or a JSON object a line"
+
+Example = TypeVar("Example")
 
 
 class Errors(Counter[str]):
@@ -254,3 +256,33 @@ def children(record: Record, name: str) -> list[Record]:
         if not isinstance(value, dict):
             raise record.error(f"{name}[{number}] is {shown(value)}; wanted an object")
     return [Record(f"{record.where}: {name}[{number}]", value) for number, value in enumerate(values)]
+
+
+@dataclass(frozen=True)
+class Examples(Generic[Example]):
+    """The examples of a file, in its order; each keeps the `record` that it was made from."""
+
+    path: Path
+    examples: tuple[Example, ...]
+
+
+def check_mention(record: Record, name: str, text: str, span: tuple[int, int]) -> None:
+    """Raises: ValueError naming the field where a mention has no characters but blanks."""
+    if not text[slice(*span)].strip():
+        raise record.error(f"{name} spans blanks alone; wanted a mention with at least one other character")
+
+
+def check_same_inputs(gold: Sequence[Record], predictions: Sequence[Record], labels: Sequence[str]) -> None:
+    """Raises: ValueError naming the first record of `predictions` that differs from that of `gold`.
+
+    What is compared is every field that both have, except those named in `labels`.
+    """
+    for number, (wanted, found) in enumerate(zip(gold, predictions, strict=False), start=1):
+        for name in sorted(set(wanted.values) & set(found.values) - set(labels)):
+            if wanted.values[name] != found.values[name]:
+                raise found.error(f"{name} is not that of {wanted.where}; example {number} must be the same")
+    if len(gold) != len(predictions):
+        raise ValueError(
+            f"{predictions[-1].where}: {len(predictions)} predictions for {len(gold)} examples "
+            f"(the last at {gold[-1].where}); wanted one for each"
+        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.io.records import Record, children, is_one_object, read_object, read_records
+from tasks.io.records import Examples, Record, children, is_one_object, read_object, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.questions import answers as common
 
@@ -37,11 +37,9 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Dataset(Examples[Example]):
     """The questions of a file, in its order; those of SuperGLUE are numbered (`idx`)."""
 
-    path: Path
-    examples: tuple[Example, ...]
     is_superglue: bool = False
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from model.luke.config import SPECIAL_ENTITIES
 from tasks.io.annotations import Annotate, EntityMention
-from tasks.io.records import Record, children, is_one_object, read_object, read_records
+from tasks.io.records import Examples, Record, children, is_one_object, read_object, read_records
 from tasks.io.tables import is_table
 from tasks.questions import answers as common
 
@@ -49,11 +49,9 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Dataset(Examples[Example]):
     """The questions of a file, in its order; `entity_counts` are of those that an annotator found, if any."""
 
-    path: Path
-    examples: tuple[Example, ...]
     entity_counts: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -8,19 +8,17 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames
-from tasks.io.examples import check_same_inputs
 from tasks.io.metrics import micro_scores, precision_recall_f1
 from tasks.io.probabilities import Choices, of_classes, rounded, softmax
-from tasks.io.records import Record
+from tasks.io.records import Record, check_same_inputs
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
 from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
-from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
+from tasks.task import Features, InputSettings, Outputs, presets
 
 # Of TACRED, SemEval-2010 task 8 and OpenNRE, in any letters and with any signs between them.
 NEGATIVE_LABELS = ("no_relation", "Other", "NA", "None")
@@ -124,10 +122,6 @@ class RelationClassification(MarkedTask):
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
         """LUKE with a linear classifier over [h_head; h_tail], without bias as in transformers."""
         return MentionClassifier(luke, 2, label_count, bias=False)
-
-    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
-        """Cross-entropy, the mean over the batch."""
-        return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}
 
     def decode(self, outputs: Outputs[Dataset, MarkedFeature]) -> list[str]:
         """The best relation of each example."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.io.data_folder import ClassNames
-from tasks.io.examples import Examples, check_mention
-from tasks.io.records import Record, as_record, read_records, read_text, shown
+from tasks.io.records import Examples, Record, as_record, check_mention, read_records, read_text, shown
 from tasks.io.tables import is_table
 from tasks.io.windows import CharacterSpan, character_span
 

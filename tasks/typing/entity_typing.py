@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames, read_label_file
-from tasks.io.examples import Examples, check_mention, check_same_inputs
 from tasks.io.metrics import micro_scores
 from tasks.io.probabilities import Choices, of_classes, sigmoid
-from tasks.io.records import Record, read_records
+from tasks.io.records import Examples, Record, check_mention, check_same_inputs, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
 from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
