@@ -51,34 +51,24 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class Certainty:
-    """Numbers that turn the scores of a mention's candidates into probabilities.
+    """Numbers that turn the scores of a mention's candidates into probabilities; docs/reference/tasks.md has them, too.
 
-    Attributes:
-        prior_weight: of what counts say, beside the model's score; of no meaning without a model.
-        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior. Of no
-            meaning without contexts.
-        coherence_weight: of a candidate's coherence with the other mentions, in the same way. The three together are
-            what counts say.
-        unknown_offset: added to the scores of candidates that the model does not know.
-        temperature: by which the summed scores are divided before the softmax. It changes no order.
-        discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
-            c candidates, these pages have the probability discount x c / n.
-        guess_offset: added to what counts say of candidates that are guessed.
-        guess_discount: the probability that a mention whose candidates are guesses alone stands for none of them.
-        min_probability: a mention that is given, whose best candidate has a lower one, has no page.
-        min_detected: a name that is found in a text, whose link is less probable, has no page.
+    The prior, the cosine and the coherence, as they are weighed, are what counts say.
     """
 
-    prior_weight: Weight = 1.0
-    context_weight: Weight = 8.0
-    coherence_weight: Weight = 4.0
-    unknown_offset: Offset = 0.0
+    prior_weight: Weight = 1.0  # of what counts say, beside the model's score; of no meaning without a model
+    context_weight: Weight = 8.0  # of the cosine of a candidate's context with the text, beside its prior's logarithm
+    coherence_weight: Weight = 4.0  # of a candidate's coherence with the other mentions, in the same way
+    unknown_offset: Offset = 0.0  # added to the scores of candidates that the model does not know
+    # Divides the summed scores before the softmax. It changes no order.
     temperature: Annotated[float, sys.float_info.min, _HUGE, "a number above 0"] = 1.0
+    # What each candidate gives of its links to pages that are no candidates. Where a name has n links and c
+    # candidates, these pages have the probability discount x c / n.
     discount: Share = 0.0
-    guess_offset: Offset = 0.0
-    guess_discount: Share = 0.5
-    min_probability: Share = 0.0
-    min_detected: Share = 0.0
+    guess_offset: Offset = 0.0  # added to what counts say of candidates that are guessed
+    guess_discount: Share = 0.5  # the probability that a mention with guesses alone stands for none of them
+    min_probability: Share = 0.0  # a mention that is given, whose best candidate has a lower one, has no page
+    min_detected: Share = 0.0  # a name that is found in a text, whose link is less probable, has no page
 
     def probabilities(self, shares: ArrayLike, open_share: float | None) -> Floats:
         """The probability of each candidate.

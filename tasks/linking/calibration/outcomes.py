@@ -37,34 +37,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Mentions that have candidates, and what was right.
+    """Mentions that have candidates, and what was right. Tables (mentions, candidates) are 0 behind a mention's own."""
 
-    Attributes:
-        shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
-        log_priors, contexts, coherence: (mentions, candidates) the logarithms of the priors, the cosines of the
-            contexts, and the coherence; 0 behind a mention's own, and where there are no contexts.
-        is_guess: (mentions, candidates) which of them are guesses.
-        is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
-        is_right: (mentions, candidates) at most one of a mention.
-        is_known: (mentions) whether the page is in the knowledge base.
-        open_shares: (mentions) what their links leave open (`Candidates.open_share`); not a number of guesses alone.
-        sizes: (mentions) how many candidates there are.
-        known: how many mentions have a page in the knowledge base, those without candidates included.
-        total: how many mentions there are.
-    """
-
-    shares: Floats
-    log_priors: Floats
-    contexts: Floats
-    coherence: Floats
-    is_guess: NDArray[np.bool_]
-    is_unknown: NDArray[np.bool_]
-    is_right: NDArray[np.bool_]
-    is_known: NDArray[np.bool_]
-    open_shares: Floats
-    sizes: NDArray[np.int64]
-    known: int
-    total: int
+    shares: Floats  # (mentions, candidates) as the linker gave them, at temperature 1
+    log_priors: Floats  # (mentions, candidates)
+    contexts: Floats  # (mentions, candidates) their cosines; 0 where there are none
+    coherence: Floats  # (mentions, candidates); 0 where there are no contexts
+    is_guess: NDArray[np.bool_]  # (mentions, candidates)
+    is_unknown: NDArray[np.bool_]  # (mentions, candidates) to the model; none where there is no model
+    is_right: NDArray[np.bool_]  # (mentions, candidates) at most one of a mention
+    is_known: NDArray[np.bool_]  # (mentions) whether the page is in the knowledge base
+    open_shares: Floats  # (mentions) what their links leave open (`Candidates.open_share`); no number of guesses alone
+    sizes: NDArray[np.int64]  # (mentions) how many candidates there are
+    known: int  # how many mentions have a page in the knowledge base, those without candidates included
+    total: int  # how many mentions there are
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Outcomes":

@@ -16,35 +16,20 @@ FIELDS = ("documents", "candidates")
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a request and of all together.
+    """Limits of a request and of all together."""
 
-    Attributes:
-        bytes: of a request's body.
-        nif: bytes of a request in NIF, of which rdflib reads some 40 KB a second.
-        documents: of a request.
-        mentions: that a request's documents bring, or that are found in them.
-        characters: of a request's texts in which a model of entity recognition finds names, which is slow.
-        short: bytes of requests that do not wait for longer ones, and that are computed together.
-        reading: seconds that a body may take to come, and that a client may let the service wait otherwise.
-        answering: seconds that an answer may take, waiting included.
-        connections: at the same time.
-        bodies: that come at the same time.
-        requests: short ones that wait for their answers.
-        long_requests: the others.
-    """
-
-    bytes: int = MOST_BYTES
-    nif: int = 1 << 18
-    documents: int = MOST_DOCUMENTS
-    mentions: int = 4096
-    characters: int = 6000
-    short: int = 1 << 14
-    reading: float = 20.0
-    answering: float = 60.0
-    connections: int = 900  # of the 1,024 files that a process usually may have open
-    bodies: int = 128
-    requests: int = 64
-    long_requests: int = 16
+    bytes: int = MOST_BYTES  # of a request's body
+    nif: int = 1 << 18  # bytes of a request in NIF, of which rdflib reads some 40 KB a second
+    documents: int = MOST_DOCUMENTS  # of a request
+    mentions: int = 4096  # that a request's documents bring, or that are found in them
+    characters: int = 6000  # of a request's texts in which a model of entity recognition finds names, which is slow
+    short: int = 1 << 14  # bytes of requests that do not wait for longer ones, and that are computed together
+    reading: float = 20.0  # seconds that a body may take to come, and that a client may let the service wait otherwise
+    answering: float = 60.0  # seconds that an answer may take, waiting included
+    connections: int = 900  # at the same time, of the 1,024 files that a process usually may have open
+    bodies: int = 128  # that come at the same time
+    requests: int = 64  # short ones that wait for their answers
+    long_requests: int = 16  # the others
 
 
 def read_request(body: bytes, *, limits: Limits, finds_names: bool = False) -> LinkRequest:
