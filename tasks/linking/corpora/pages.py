@@ -61,7 +61,8 @@ def build(
                 drops[SAME_TITLE] += 1
             else:
                 titles.add(title)
-                stream.write(line_of(document, page))
+                line = {"id": document.id, "page_id": page} | to_json(document)
+                stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
                 mentions += len(document.mentions)
             progress(number, len(wanted))
     files = (storage.describe(folder, FILE, len(titles)),)
@@ -113,10 +114,3 @@ def document_of(title: str, paragraphs: Iterator[dict[str, Any]], targets: Targe
         start += len(each["text"]) + 1
     text = "\n".join(texts)
     return Document(title, title, text, tuple(mentions), (0, len(text))), lost
-
-
-def line_of(document: Document, page: int) -> bytes:
-    """A line of JSON, which also has the page's id."""
-    values = to_json(document)
-    found = {"id": values.pop("id"), "page_id": page, **values}
-    return json.dumps(found, ensure_ascii=False).encode() + b"\n"

@@ -6,6 +6,7 @@ its mentions and the answer have those.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
@@ -77,7 +78,7 @@ def _text(graph: Graph, context: URIRef) -> Text:
     text = str(values[0])
     places: Sequence[int] = range(len(text) + 1)
     if _offset(graph, context, NIF.endIndex) == len(text.encode("utf-16-le")) // 2 != len(text):
-        places = utf16_places(text)
+        places = [*accumulate((1 + (sign > "\uffff") for sign in text), initial=0)]  # in units of UTF-16
     mentions: dict[tuple[int, int], Node] = {}
     for phrase in sorted(graph.subjects(NIF.referenceContext, context), key=str):
         if phrase != context:
@@ -105,14 +106,6 @@ def _span(graph: Graph, phrase: Node, text: str, places: Sequence[int]) -> tuple
             f"<{phrase}>: nif:anchorOf is {str(anchor)[:40]!r}, the text has {text[start:end][:40]!r} there"
         )
     return start, end
-
-
-def utf16_places(text: str) -> list[int]:
-    """Return for each code point of a text, and for its end, how many UTF-16 units come before."""
-    places = [0]
-    for character in text:
-        places.append(places[-1] + 1 + (character > "\uffff"))
-    return places
 
 
 # Writing

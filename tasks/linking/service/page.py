@@ -1,6 +1,5 @@
 """The service's page to type into, `page/`: three files that ask for nothing but the service's answers."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,8 @@ HEADERS = {
 
 def add_page(app: Any) -> None:
     """Add the page at /, and the files that it needs."""
-    for path, (name, kind) in FILES.items():
-        content = (FOLDER / name).read_bytes()
-        app.add_route(path, partial(_get_file, content, kind), include_in_schema=False)
-
-
-async def _get_file(content: bytes, kind: str, _: Any) -> Any:
     from starlette.responses import Response
 
-    return Response(content, media_type=kind, headers=HEADERS)
+    for path, (name, kind) in FILES.items():
+        file = Response((FOLDER / name).read_bytes(), media_type=kind, headers=HEADERS)
+        app.add_route(path, file, methods=["GET"], include_in_schema=False)
