@@ -17,28 +17,10 @@ from numpy.typing import NDArray
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import acronym_of, longest_names, normalize_mention, page_title, words_of
 from pipeline.lookup.targets import Target
+from tasks.linking import guesses
 from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Document, Mention
-from tasks.linking.guesses import (
-    EXACT,
-    FORM,
-    INITIALS,
-    LEAST_OPEN,
-    LETTERS,
-    LONGEST,
-    NONE,
-    OPEN,
-    PART,
-    TITLE,
-    WORDS,
-    Candidate,
-    Candidates,
-    commonest,
-    forms,
-    longer_mentions,
-    taken_over,
-    with_guesses,
-)
+from tasks.linking.guesses import Candidate, Candidates
 from tasks.linking.own import OwnEntities
 
 MOST = 30
@@ -60,7 +42,7 @@ class DetectedMention(NamedTuple):
     label: str | None = None
 
 
-NOTHING = Candidates(NONE, ())
+NOTHING = Candidates(guesses.NONE, ())
 _Found = tuple[tuple[Candidate, ...], int]
 Way = tuple[str, tuple[Candidate, ...]]  # a step, and what it guesses
 
@@ -145,8 +127,8 @@ class CandidateFinder:
         """
         own = {text: self.of(text, without) for text in dict.fromkeys(texts)}
         found = dict(own)
-        for text, others in longer_mentions(own).items():
-            found[text] = taken_over(own[text], [own[other] for other in others], self.most)
+        for text, others in guesses.longer_mentions(own).items():
+            found[text] = guesses.taken_over(own[text], [own[other] for other in others], self.most)
         found = {text: self._with_guesses(text, each, without) for text, each in found.items()}
         return [found[text] for text in texts]
 
@@ -188,7 +170,8 @@ class CandidateFinder:
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
         found = NOTHING
-        for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):
+        steps = {guesses.EXACT: self._exact, guesses.TITLE: self._title, guesses.LETTERS: self._letters}
+        for step, find in steps.items():
             items, links = find(text, without)
             if items:
                 found = Candidates(step, items, links)
@@ -217,26 +200,26 @@ class CandidateFinder:
 
     def _with_guesses(self, text: str, own: Candidates, without: OwnLinks) -> Candidates:
         open_share = own.open_share
-        if len(text) > LONGEST or (open_share is not None and OPEN * open_share < LEAST_OPEN):
+        if len(text) > guesses.LONGEST or (open_share is not None and guesses.OPEN * open_share < guesses.LEAST_OPEN):
             return own
         guess = self._guessed if without is NO_LINKS else partial(self._guesses, without=without)
-        return with_guesses(own, guess(text, bool(own.items)), self.most)
+        return guesses.with_guesses(own, guess(text, bool(own.items)), self.most)
 
     def _guesses(self, text: str, is_named: bool, without: OwnLinks = NO_LINKS) -> list[Way]:
         """The candidates by each way to guess, the surest first; of names inside of it only where it is none itself."""
         words = words_of(text)
-        looks = ((TITLE, self._title), (LETTERS, self._letters)) if is_named else ()
+        looks = ((guesses.TITLE, self._title), (guesses.LETTERS, self._letters)) if is_named else ()
         ways = [(step, look(text, without)[0]) for step, look in looks]  # nothing, where it has no name
-        ways += ((FORM, self.of(form, without).items) for form in forms(text, self.language))
-        ways.append((INITIALS, _ranked(self.targets.with_initials(acronym_of(words)), without)))
+        ways += ((guesses.FORM, self.of(form, without).items) for form in guesses.forms(text, self.language))
+        ways.append((guesses.INITIALS, _ranked(self.targets.with_initials(acronym_of(words)), without)))
         if not is_named:
             inside = longest_names(
                 self.table.as_named(text)[0],
                 self.table,
                 lambda name: len(name) > 2 and (without is NO_LINKS or self._exact(name, without)[0]),
             )
-            ways += ((PART, self.of(name, without).items[:_MOST_OF_PART]) for *_, name in inside)
-        return [*ways, (WORDS, _ranked(self.targets.with_words(words), without))]
+            ways += ((guesses.PART, self.of(name, without).items[:_MOST_OF_PART]) for *_, name in inside)
+        return [*ways, (guesses.WORDS, _ranked(self.targets.with_words(words), without))]
 
     def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:
         """The links of all these names together, by the numbers of their rows; a title counts as a link."""
@@ -252,7 +235,7 @@ class CandidateFinder:
                 known[target.title] = Candidate(target.title, target.entity_id, 0.0)
         total = sum(links.values())
         priors = {title: count / total for title, count in links.items() if count}
-        return commonest(priors, known, self.most), total
+        return guesses.commonest(priors, known, self.most), total
 
 
 def _ranked(targets: Iterable[Target], without: OwnLinks) -> tuple[Candidate, ...]:

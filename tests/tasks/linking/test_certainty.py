@@ -12,9 +12,10 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
-from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates, DetectedMention, LinkingExample
+from tasks.linking.candidates import Candidate, CandidateFinder, Candidates, DetectedMention, LinkingExample
 from tasks.linking.certainty import Certainty, error_interval, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
+from tasks.linking.guesses import EXACT
 from tasks.linking.linker import Linker, basis_of, shares_by_counts
 from tests.support.contexts import write_context_table
 from tests.support.linking import linker_of as linker

@@ -25,10 +25,11 @@ from tasks.linking.calibration.calibration import (
     likeliest,
 )
 from tasks.linking.calibration.outcomes import Outcomes, Row
-from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates
+from tasks.linking.candidates import Candidate, CandidateFinder, Candidates
 from tasks.linking.certainty import Certainty, reliability
 from tasks.linking.documents.document import Document, Mention, Skipped, to_json
 from tasks.linking.documents.reading import read_documents
+from tasks.linking.guesses import EXACT
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
 from tasks.linking.scores.pairs import Pair, resolver

@@ -21,9 +21,10 @@ from model.luke.heads import LukeForPretraining
 from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
-from tasks.linking.candidates import EXACT, Candidate, Candidates, LinkingExample
+from tasks.linking.candidates import Candidate, Candidates, LinkingExample
 from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Mention
+from tasks.linking.guesses import EXACT
 from tasks.linking.model import answers
 from tasks.linking.model.answers import MaskedMention, disambiguate
 from tasks.linking.model.entity_model import EntityModel, load_model
