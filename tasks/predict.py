@@ -64,9 +64,7 @@ def answer(options: argparse.Namespace) -> Errors:
 
     errors = streams.answer_stream(
         ask,
-        streams.files(paths)
-        if paths
-        else streams.numbered(streams.lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))),
+        streams.files(paths) if paths else streams.numbered(streams.lines_of(sys.stdin.buffer)),
         sys.stdout,
         parse=partial(question, language=options.language) if is_text else parse_line,
         form=form,

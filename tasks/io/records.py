@@ -81,10 +81,8 @@ class Record:
 
     def span(self, name: str, value: object, length: int, what: str) -> tuple[int, int]:
         """`value` as a half-open span of a sequence of this length, which is not empty."""
-        is_pair = isinstance(value, list | tuple) and [type(part) for part in value] == [int, int]
-        if not is_pair:
+        if not isinstance(value, list | tuple) or [type(part) for part in value] != [int, int]:
             raise self.error(f"{name} is {shown(value)}; wanted two whole numbers [start, end]")
-        assert isinstance(value, list | tuple)
         start, end = value
         if not 0 <= start < end <= length:
             raise self.error(

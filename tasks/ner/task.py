@@ -88,11 +88,8 @@ class EntityRecognition(Task[ColumnFile, SpanFeature]):
         IOB2, IOBES, BILOU or BMES; without `strict` they are read as `conlleval` does. Raises: ValueError naming the
         place.
         """
-        if holds_records(path):
-            return read_token_records(path, tag_column=tag_column, strict=strict)
-        if numbers_words(path):
-            return read_numbered(path, tag_column=tag_column, strict=strict)
-        return read_columns(path, tag_column=tag_column, strict=strict)
+        read = read_token_records if holds_records(path) else read_numbered if numbers_words(path) else read_columns
+        return read(path, tag_column=tag_column, strict=strict)
 
     def describe(self, dataset: ColumnFile) -> dict[str, Any]:
         """Sizes of a data set, the tag scheme that was found, and whether -DOCSTART- lines give documents."""

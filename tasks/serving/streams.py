@@ -84,10 +84,8 @@ def files(paths: Iterable[Path]) -> Iterator[Given]:
 
 
 def lines_of(stream: Any) -> Iterator[bytes]:
-    """The lines of a binary stream, without their ends, as they come.
-
-    Give it a raw one: a thread that waits inside a buffered one keeps Python from ending.
-    """
+    """The lines of a binary stream, without their ends, as they come."""
+    stream = getattr(stream, "raw", stream)  # a thread that waits inside a buffered one keeps Python from ending
     parts: list[bytes] = []
     while chunk := stream.read(1 << 16):
         first, *others = chunk.split(b"\n")
