@@ -72,28 +72,19 @@ def model_card(
         "datasets": ["wikipedia"],
         "base_model": base_model.partition("@")[0] if is_on_hub else None,  # the hub takes no revision there
     }
-    text = f"""{metadata(head)}
-# LUKE, {config.num_hidden_layers} layers of width {config.hidden_size:,}
-
-Contextualised representations of words and entities with entity-aware self-attention, after
-{TEXTS["paper"]}; pretrained on {learnt}.
-
-{table(("size", "value"), sizes.items())}
-## Use
-
-{program(MASKED, MASKED, is_bert=is_bert, **kind)}
-{TEXTS["queries"]}
-
-## Training
-
-{table(("made from", "value"), (made or {"corpus": "unknown"}).items())}
-{table(("count", *PARTS.values()), counts)}
-{f"Other than the preset {training['preset']}: {escape(differs)}.{chr(10)}" if changes else ""}
-{table(("held-out figure", "value"), scores.items())}
-## Licence
-
-{TEXTS["licence"]}"""
-    return re.sub("\n{3,}", "\n\n", text)
+    parts = {
+        "head": metadata(head),
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
+        "learnt": learnt,
+        "sizes": table(("size", "value"), sizes.items()),
+        "program": program(MASKED, MASKED, is_bert=is_bert, **kind),
+        "made": table(("made from", "value"), (made or {"corpus": "unknown"}).items()),
+        "counts": table(("count", *PARTS.values()), counts),
+        "changes": f"Other than the preset {training['preset']}: {escape(differs)}.\n" if changes else "",
+        "scores": table(("held-out figure", "value"), scores.items()),
+    }
+    return re.sub("\n{3,}", "\n\n", TEXTS["pretrained"].format(**TEXTS | parts))
 
 
 def fine_tuned_card(
@@ -108,19 +99,16 @@ def fine_tuned_card(
     names = [name for name in ("precision", "recall", "f1", "exact_match") if name in scores.get("dev", {})]
     rows = [(name, *(scores[split].get(name, "") for split in splits)) for name in names]
     settings = {name: values[name] for name in ("task", "variant", "preset", "profile", "seed")}
-    return f"""{metadata({"metrics": names})}
-# LUKE, fine-tuned: {escape(values["task"].replace("_", " "))}
-
-LUKE ({TEXTS["paper"]}), loaded with transformers' {name}. Labels: {escape(", ".join(values["labels"])) or "none"}.
-
-{table(("score", *splits), rows)}
-## Use
-
-{program(architecture, name, **kind)}
-{TEXTS["predict"]}
-## Training
-
-{table(("of", "value"), (settings | values["hyperparameters"]).items())}"""
+    parts = {
+        "head": metadata({"metrics": names}),
+        "task": escape(values["task"].replace("_", " ")),
+        "name": name,
+        "labels": escape(", ".join(values["labels"])) or "none",
+        "scores": table(("score", *splits), rows),
+        "program": program(architecture, name, **kind),
+        "made": table(("of", "value"), (settings | values["hyperparameters"]).items()),
+    }
+    return str(TEXTS["fine_tuned"].format(**TEXTS | parts))
 
 
 def metadata(values: Mapping[str, Any]) -> str:
