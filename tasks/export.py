@@ -14,8 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tasks.export", description="Export a fine-tuned model for transformers."
     )
-    add_options(parser, "export")
-    add_options(parser, "fine_tuned", task=TASKS)
+    add_options(parser, "export", "fine_tuned", task=TASKS)
     options = parser.parse_args(arguments)
     run(partial(write, options))
 

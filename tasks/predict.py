@@ -24,9 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     what = "Print a fine-tuned model's answers to the questions on stdin, one JSON object a line."
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
-    add_options(parser, "predict", format=FORMATS, precision=PRECISIONS)
-    add_options(parser, "answers", on_error=streams.ON_ERROR)
-    add_options(parser, "fine_tuned", task=TASKS)
+    known = {"format": FORMATS, "precision": PRECISIONS, "on_error": streams.ON_ERROR, "task": TASKS}
+    add_options(parser, "predict", "answers", "fine_tuned", **known)
     parser.set_defaults(tokens_per_batch=TOKENS_PER_BATCH)
     return parser
 

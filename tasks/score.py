@@ -14,9 +14,8 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="task", required=True)
     for task in TASKS:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
-        add_options(command, "score_files")
-        if task in OPTIONS:  # whose names are those of the keywords of its scores
-            add_options(command, task)
+        # Those of the task have the names of the keywords of its scores.
+        add_options(command, "score_files", *({task} & OPTIONS.keys()))
     return whole
 
 

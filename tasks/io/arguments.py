@@ -65,12 +65,17 @@ TYPES: Mapping[str, Callable[[str], Any]] = {"path": Path, "whole": int, "positi
 OPTIONS = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
 
 
-def add_options(command: Any, part: str, **choices: Iterable[str]) -> None:
-    """Add the options of a part of options.toml to a command or a group; `choices` are of those with these names."""
-    for flag, told in OPTIONS[part].items():
-        kind = {"type": TYPES[told["type"]]} if "type" in told else {}
-        known = choices.get(flag.strip("-").replace("-", "_"))
-        command.add_argument(flag, **told | kind | ({"choices": known} if known else {}))
+def add_options(command: argparse.ArgumentParser, *parts: str, **choices: Iterable[str]) -> None:
+    """Add the options of parts of options.toml; `choices` are of those with these names.
+
+    Of a part that is called `whole...` one alone may be given.
+    """
+    for part in parts:
+        place = command.add_mutually_exclusive_group() if part.startswith("whole") else command
+        for flag, told in OPTIONS[part].items():
+            known = choices.get(flag.strip("-").replace("-", "_"))
+            kind = {"type": TYPES[told["type"]]} if "type" in told else {}
+            place.add_argument(flag, **({"choices": known} if known else {}) | told | kind)
 
 
 def run(command: Callable[[], int | None]) -> None:

@@ -13,7 +13,7 @@ from pipeline.lookup.annotator import Annotator
 from pipeline.storage.files import file_sha256
 from tasks.io.arguments import add_options, check_output, run
 from tasks.linking.calibration.calibration import calibrate
-from tasks.linking.candidates import MOST, CandidateFinder
+from tasks.linking.candidates import CandidateFinder
 from tasks.linking.certainty import write_certainty
 from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
@@ -24,15 +24,17 @@ from tasks.linking.linker import Linker, basis_of
 from tasks.linking.open import LanguageLinkers, open_linker
 from tasks.linking.options import (
     AUTO,
-    add_links,
-    add_method,
+    DEFAULTS,
+    LINKS,
+    METHOD,
     complete,
     documents_at_once,
     languages_in_workdir,
     settings_of,
 )
 from tasks.linking.scores.scores import score_files
-from tasks.linking.service.service import add_service, check_packages, serve
+from tasks.linking.service.requests import MOST_BYTES, MOST_DOCUMENTS
+from tasks.linking.service.service import check_packages, serve
 from tasks.serving.streams import ON_ERROR, answer_stream, report_errors, report_left_out
 
 
@@ -40,16 +42,16 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     whole = argparse.ArgumentParser(prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia.")
     commands = whole.add_subparsers(required=True)
-    for name, add, command, text in (
-        ("link", add_link, run_link, "Link the mentions of documents to Wikipedia's pages."),
-        ("serve", add_service, run_serve, "Link documents over HTTP."),
-        ("score", add_score, run_score, "Compare answers with gold documents."),
-        ("calibrate", add_calibrate, run_calibrate, "Fit probabilities and a threshold to gold documents."),
-        ("convert", add_convert, run_convert, "Write documents of any format as JSON lines."),
+    for name, command, parts, text in (
+        ("link", run_link, ("link", "answers", *LINKS), "Link the mentions of documents to Wikipedia's pages."),
+        ("serve", run_serve, ("serve", *LINKS), "Link documents over HTTP."),
+        ("score", run_score, ("score", "whole_of_score", "documents"), "Compare answers with gold documents."),
+        ("calibrate", run_calibrate, (*METHOD, "documents", "calibrate"), "Fit probabilities to gold documents."),
+        ("convert", run_convert, ("convert", "documents"), "Write documents of any format as JSON lines."),
     ):
         options = commands.add_parser(name, help=text, description=text)
-        options.set_defaults(run=command)
-        add(options)
+        add_options(options, *parts, input=KINDS, format=FORMATS, on_error=ON_ERROR)
+        options.set_defaults(run=command, most_bytes=MOST_BYTES, most_documents=MOST_DOCUMENTS, **DEFAULTS)
     return whole
 
 
@@ -60,13 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 # Linking
-
-
-def add_link(command: argparse.ArgumentParser) -> None:
-    """The options of `link`."""
-    add_options(command, "link", input=KINDS, format=FORMATS)
-    add_options(command, "answers", on_error=ON_ERROR)
-    add_links(command)
 
 
 def run_link(options: argparse.Namespace) -> int:
@@ -133,18 +128,9 @@ def run_serve(options: argparse.Namespace) -> int:
 # Scores, calibrations and formats
 
 
-def add_score(command: argparse.ArgumentParser) -> None:
-    """The options of `score`."""
-    add_options(command, "score")
-    add_options(command.add_mutually_exclusive_group(), "whole_of_score")
-    add_options(command, "table_of_score")
-    add_options(command, "documents")
-    command.set_defaults(wants_table=False, most_candidates=MOST)
-
-
 def run_score(options: argparse.Namespace) -> int:
     """Print the scores."""
-    complete(options)
+    complete(options, wants_table=False)
     if options.leave_out_pages and not options.mentions:
         raise ValueError("--leave-out-pages: the dump's pages are told by --mentions or --workdir")
     finder = None
@@ -166,13 +152,6 @@ def run_score(options: argparse.Namespace) -> int:
     print(json.dumps(scores | counts, indent=2, ensure_ascii=False))
     report_left_out(left_out.lines())
     return 0
-
-
-def add_calibrate(command: argparse.ArgumentParser) -> None:
-    """The options of `calibrate`."""
-    add_method(command)
-    add_options(command, "documents")
-    add_options(command, "calibrate")
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
@@ -198,12 +177,6 @@ def run_calibrate(options: argparse.Namespace) -> int:
     print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
     report_left_out(left_out.lines())
     return 0
-
-
-def add_convert(command: argparse.ArgumentParser) -> None:
-    """The options of `convert`."""
-    add_options(command, "convert")
-    add_options(command, "documents")
 
 
 def run_convert(options: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages, read_manifest
-from tasks.io.arguments import add_options
 from tasks.linking.candidates import MOST
 from tasks.linking.linker import Linker
 from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
@@ -24,37 +23,27 @@ PARTS = {
     CALIBRATION: ("EvaluateLinking", CALIBRATION),
 }
 _TABLE = re.compile(r"BuildMentionTable( |\Z)")
+# The parts of options.toml that describe a linker: its own, and those of one that also finds mentions and drops links.
+METHOD = ("mentions", "whole", "method")
+LINKS = (*METHOD, "links")
+DEFAULTS = {"most_candidates": MOST, "tokens_per_batch": TOKENS_PER_BATCH, "min_link_probability": MIN_LINK_PROBABILITY}
 AUTO = "auto"
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
-def add_method(command: argparse.ArgumentParser) -> None:
-    """Add the parts of a linker."""
-    add_options(command, "mentions")
-    add_options(command.add_mutually_exclusive_group(), "whole")
-    add_options(command, "method")
-    command.set_defaults(wants_table=True, most_candidates=MOST, tokens_per_batch=TOKENS_PER_BATCH)
-
-
-def add_links(command: argparse.ArgumentParser) -> None:
-    """Add the parts of a linker, the options of a model that finds mentions, and the thresholds of a link."""
-    add_method(command)
-    add_options(command, "links")
-    command.set_defaults(min_link_probability=MIN_LINK_PROBABILITY)
-
-
-def complete(options: argparse.Namespace) -> None:
+def complete(options: argparse.Namespace, *, wants_table: bool = True) -> None:
     """Take from the linker's folder or the work directory what the options do not name, and say so.
 
-    Raises: ValueError where there is no mention table.
+    Raises: ValueError where there is no mention table, and one is wanted.
     """
+    options.linker = getattr(options, "folder", None) or options.linker  # which serve takes alone, too
     language = options.language
     if not getattr(options, "ner", None):  # which may ask for its sentences alone
         options.language = None
         if language and not options.workdir:
             raise ValueError("--language: chooses among the wikis of --workdir DIR, or cuts sentences for --ner DIR")
     if not (options.linker or options.workdir):
-        if options.wants_table and not options.mentions:
+        if wants_table and not options.mentions:
             raise ValueError("--mentions: wanted a folder of BuildMentionTable, or --linker DIR, or --workdir DIR")
         return
     places = parts_of(Path(options.linker)) if options.linker else parts_in_workdir(options.workdir, language)
@@ -100,7 +89,7 @@ def languages_in_workdir(workdir: str) -> dict[str, str]:
 
 
 def settings_of(options: argparse.Namespace) -> LinkerSettings:
-    """Return what the options of `add_method` say, and those of the other functions where a command has them."""
+    """Return what the options of METHOD say, and those of LINKS where a command has them."""
     complete(options)
     given = {field.name: getattr(options, field.name, None) for field in fields(LinkerSettings)}
     values: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -20,34 +20,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tasks.io.arguments import add_options
 from tasks.linking.formats.links import wiki_of
 from tasks.linking.linker import Linker
-from tasks.linking.options import add_links
 from tasks.linking.service.batching import Batches, Read
 from tasks.linking.service.page import add_page
 from tasks.linking.service.places import Places, Refused
-from tasks.linking.service.requests import MOST_BYTES, MOST_DOCUMENTS, Limits, link, read_nif, read_request
+from tasks.linking.service.requests import Limits, link, read_nif, read_request
 
-PORT = 8765
 NAME = 32  # bytes of a text to each of its names: fewer are rare
 MOST_GLOBAL = 100  # mentions of a request that are answered one after the other
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
 MOST_UNREAD = 64 << 20  # bytes of a body that is too long, which are read so that its client reads the answer
-
-
-def add_service(serve: argparse.ArgumentParser) -> None:
-    """Add the service's address and limits, and the parts of its linker."""
-    serve.add_argument(
-        "linker",
-        nargs="?",
-        default=argparse.SUPPRESS,  # --linker says the same; a `type` would convert this
-        metavar="DIR",
-        help="folder of BuildLinker",
-    )
-    add_options(serve, "serve")
-    serve.set_defaults(port=PORT, most_bytes=MOST_BYTES, most_documents=MOST_DOCUMENTS)
-    add_links(serve)
 
 
 def check_packages() -> None:
