@@ -18,3 +18,10 @@ def cut_by_tokens(items: Iterable[Item], tokens: Callable[[Item], int], budget: 
         size += tokens(item)
     if part:
         yield part
+
+
+def cut(items: Sequence[Item], tokens: Callable[[Item], int], budget: int, count: int) -> Iterator[Sequence[Item]]:
+    """Consecutive parts of at most `budget` tokens or, where that is 0, of `count` items."""
+    if budget:
+        return cut_by_tokens(items, tokens, budget)
+    return (items[first : first + count] for first in range(0, len(items), count))

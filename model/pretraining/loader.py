@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.data.batches import cut_by_tokens
+from model.data.batches import cut
 from model.data.masking import Masker
 from model.data.order import Order
 from model.data.shards import Corpus, count_known
@@ -107,13 +107,12 @@ class Loader:
             self.masker.mask(self.corpus[index], epoch=epoch, index=index)
             for epoch, index in self.indices(step)[self.rank :: self.ranks]
         ]
-        totals = labels_in(masked)
+        totals, budget = labels_in(masked), self.recipe.tokens_per_batch
+        # By tokens those of like length come together.
+        parts = cut(sorted(masked, key=_tokens) if budget else masked, _tokens, budget, self.recipe.micro_batch_size)
         most = self.corpus.facts.max_mention_words
         batch = partial(collate, entities=self.entities, max_mention_words=most)
-        return [
-            MicroBatch(batch(part), labels_in(part) if self.averages_parts else totals)
-            for part in cut(masked, self.recipe)
-        ]
+        return [MicroBatch(batch(part), labels_in(part) if self.averages_parts else totals) for part in parts]
 
     def __getitem__(self, step: int) -> Step:
         """The micro-batches of a step in one tensor."""
@@ -162,18 +161,6 @@ def labels_in(sequences: Sequence[MaskedSequence]) -> dict[str, int]:
         WORD_LOSS: sum(int((sequence.word_labels != IGNORED).sum()) for sequence in sequences),
         ENTITY_LOSS: sum(int((sequence.entity_labels != IGNORED).sum()) for sequence in sequences),
     }
-
-
-def cut(sequences: Sequence[MaskedSequence], recipe: Recipe) -> Iterator[Sequence[MaskedSequence]]:
-    """The micro-batches of a step: by number of sequences, or by tokens with those of like length together.
-
-    A sequence above the budget of tokens is alone.
-    """
-    if not recipe.tokens_per_batch:
-        size = recipe.micro_batch_size
-        yield from (sequences[first : first + size] for first in range(0, len(sequences), size))
-        return
-    yield from cut_by_tokens(sorted(sequences, key=_tokens), _tokens, recipe.tokens_per_batch)
 
 
 def _tokens(sequence: MaskedSequence) -> int:

@@ -5,7 +5,7 @@ variants     the paper's baselines and ablations
 entities     the entity table of the model
 prepare      data, model and inputs of a run
 epochs       epochs, micro-batches, dev scores, checkpoints
-inference    logits, predictions, scores
+inference    logits of features
 results      the folder that a run leaves
 paper        the paper's tables, from paper.json
 paper.json   their figures

@@ -18,13 +18,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
+from model.data.batches import cut
 from model.training.checkpoints import Checkpoints
 from model.training.loop import fit
 from model.training.metrics_log import Tracker
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.precision import autocast
 from model.training.signals import on_sigterm
-from tasks.finetuning.inference import batches, collate, predict, score
+from tasks.finetuning.inference import collate, outputs_of
 from tasks.finetuning.prepare import Prepared
 
 logger = logging.getLogger(__name__)
@@ -122,13 +123,15 @@ class EpochTraining:
 
     def score_epoch(self, number: int) -> None:
         """Scores dev, and keeps the weights if they are better, or if the last epoch's are wanted."""
-        scores = score(self.run, "dev", predict(self.run, "dev"))
-        names = dict.fromkeys(("f1", self.run.task.DEV_METRIC))
+        run = self.run
+        predictions = run.task.decode(outputs_of(run, "dev"))
+        scores = run.task.score(run.datasets["dev"], predictions, run.labels, run.negative)
+        names = dict.fromkeys(("f1", run.task.DEV_METRIC))
         self.epochs.append({"epoch": number, **{f"dev_{name}": scores[name] for name in names}})
-        if not self.run.keeps_best_epoch or best_epoch(self.run, self.epochs) is self.epochs[-1]:
-            self.kept = {name: tensor.clone() for name, tensor in self.run.module.state_dict().items()}
+        if not run.keeps_best_epoch or best_epoch(run, self.epochs) is self.epochs[-1]:
+            self.kept = {name: tensor.clone() for name, tensor in run.module.state_dict().items()}
         self.track("dev", {name: scores[name] for name in names})
-        logger.debug("epoch %d of %d: dev F1 %.4f", number, self.run.hyperparameters.epochs, scores["f1"])
+        logger.debug("epoch %d of %d: dev F1 %.4f", number, run.hyperparameters.epochs, scores["f1"])
 
     def track(self, group: str, figures: Mapping[str, float]) -> None:
         """Give figures to the tracker, if there is one."""
@@ -215,7 +218,7 @@ def parts_of_step(run: Prepared, step: int) -> Sequence[Part]:
     parts = []
     for group in groups_of_step(run, step):
         terms = sum(map(run.task.loss_terms, group)) or 1  # none: no answer of the group is known
-        for part in batches(run.task, group, len(group), hyper.tokens_per_batch):
+        for part in cut(group, run.task.feature_size, hyper.tokens_per_batch, len(group)):
             share = sum(map(run.task.loss_terms, part)) / terms / run.parts_per_step
             parts.append((collate(run, part), share))
     return parts

@@ -21,7 +21,7 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.finetuning import VERSION
 from tasks.finetuning.epochs import EpochTraining
-from tasks.finetuning.inference import outputs_of, predict
+from tasks.finetuning.inference import outputs_of
 from tasks.finetuning.prepare import FineTuningSettings, Prepared, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, finished_metrics, measure, write
@@ -114,7 +114,7 @@ def train_and_write(training: EpochTraining, output: Path, tokenizer: Mapping[st
     if shift:  # computed again, and not added: bf16 rounds what the classifier gives
         outputs = outputs_of(run, "dev")
     fitted = calibration(run.task, outputs)
-    predictions = {"dev": run.task.decode(outputs), "test": predict(run, "test")}
+    predictions = {"dev": run.task.decode(outputs), "test": run.task.decode(outputs_of(run, "test"))}
     scores = measure(run, training.epochs, predictions)
     metrics = {**names, **scores, "bias_shift": shift, "calibration": fitted, "run": digest(identity)}
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}

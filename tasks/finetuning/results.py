@@ -12,7 +12,6 @@ from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from model.training.checkpoints import digest
 from tasks.finetuning import TOKENIZER
 from tasks.finetuning.epochs import best_epoch
-from tasks.finetuning.inference import score
 from tasks.finetuning.prepare import Prepared
 
 METRICS = "metrics.json"
@@ -30,7 +29,8 @@ def measure(
     run: Prepared, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
-    scores = {split: score(run, split, found) for split, found in predictions.items()}
+    score = run.task.score
+    scores = {name: score(run.datasets[name], each, run.labels, run.negative) for name, each in predictions.items()}
     kept = best_epoch(run, epochs) if run.keeps_best_epoch else epochs[-1]
     return {
         **scores,

@@ -93,7 +93,7 @@ def test_an_earlier_result_stays_whole_until_the_next_is_written(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(finetuning, "predict", stop)
+        patch.setattr(finetuning, "outputs_of", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path, output, variant="roberta")
     found = contents(output)
@@ -226,13 +226,13 @@ def test_the_kept_epoch(
     """The weights of an epoch are told apart by what the classifier holds when dev is scored."""
     three = Hyperparameters(1e-3, 1e-3, batch_size=60, epochs=3)
     seen: list[torch.Tensor] = []
-    predict = loop.predict
+    outputs_of = loop.outputs_of
 
     def remember(run: Prepared, split: str) -> Any:
         seen.append(run.module.state_dict()["classifier.weight"].clone())
-        return predict(run, split)
+        return outputs_of(run, split)
 
-    monkeypatch.setattr(loop, "predict", remember)
+    monkeypatch.setattr(loop, "outputs_of", remember)
     found = iter(dev)
     score = ner.TASK.score
     monkeypatch.setattr(ner.TASK, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
