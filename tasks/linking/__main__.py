@@ -22,16 +22,7 @@ from tasks.linking.guesses import STEPS
 from tasks.linking.inputs import KINDS, Parser, check_inputs, documents_of
 from tasks.linking.linker import Linker, basis_of
 from tasks.linking.open import LanguageLinkers, open_linker
-from tasks.linking.options import (
-    AUTO,
-    DEFAULTS,
-    LINKS,
-    METHOD,
-    complete,
-    documents_at_once,
-    languages_in_workdir,
-    settings_of,
-)
+from tasks.linking.options import DEFAULTS, LINKS, METHOD, complete, documents_at_once, open_linkers, settings_of
 from tasks.linking.scores.scores import score_files
 from tasks.linking.service.requests import MOST_BYTES, MOST_DOCUMENTS
 from tasks.linking.service.service import check_packages, serve
@@ -69,13 +60,9 @@ def run_link(options: argparse.Namespace) -> int:
     check_inputs(options.inputs)
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
-    if options.language == AUTO:
-        linkers = open_languages(options)
-        answer = LanguageLinkers(linkers).answer
-    else:
-        linkers = {"": open_linker(settings_of(options))}
-        answer = linkers[""].answer
+    linkers = open_linkers(options)
     linker = next(iter(linkers.values()))
+    answer = linker.answer if "" in linkers else LanguageLinkers(linkers).answer
     if options.format == "elevant" and not linker.finder.targets.has_qids:
         raise ValueError(
             "--format elevant: the mention table has no QIDs, by which ELEVANT knows pages; build it with page_props"
@@ -92,20 +79,6 @@ def run_link(options: argparse.Namespace) -> int:
     for code, each in linkers.items():
         print(f"{code}: " * bool(code) + summary(each), file=sys.stderr)
     return report_errors(errors, options.on_error)
-
-
-def open_languages(options: argparse.Namespace) -> dict[str, Linker]:
-    """Return a linker for each wiki of the work directory, by its language.
-
-    Raises: ValueError: there is no work directory, or the format is of one wiki.
-    """
-    if not options.workdir:
-        raise ValueError(f"--language {AUTO}: chooses among the wikis of --workdir DIR; give it")
-    if options.format != FORMATS[0]:
-        raise ValueError(f"--format {options.format}: is of one wiki; give one --language, or take JSON lines")
-    codes = languages_in_workdir(options.workdir)
-    of_codes = {code: argparse.Namespace(**{**vars(options), "language": code}) for code in codes}
-    return {code: open_linker(settings_of(each)) for code, each in of_codes.items()}
 
 
 def summary(linker: Linker) -> str:

@@ -13,18 +13,11 @@ from pipeline.storage.manifests import manifest_sha256
 from tasks.io.probabilities import softmax
 from tasks.io.records import Record
 from tasks.io.windows import without_overlaps
-from tasks.linking.candidates import (
-    NO_LINKS,
-    Candidate,
-    CandidateFinder,
-    Candidates,
-    DetectedMention,
-    LinkingExample,
-    OwnLinks,
-)
+from tasks.linking.candidates import NO_LINKS, CandidateFinder, DetectedMention, LinkingExample, OwnLinks
 from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, Scores
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
+from tasks.linking.guesses import Candidate, Candidates
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:

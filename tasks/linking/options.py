@@ -10,8 +10,9 @@ from typing import Any
 from pipeline.lookup.annotator import MIN_LINK_PROBABILITY
 from pipeline.storage import finished_stages, read_manifest
 from tasks.linking.candidates import MOST
+from tasks.linking.formats.formats import FORMATS
 from tasks.linking.linker import Linker
-from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, parts_of
+from tasks.linking.open import CALIBRATION, TOKENS_PER_BATCH, LinkerSettings, calibration_of, open_linker, parts_of
 from tasks.serving.streams import AT_ONCE
 
 # What a work directory has of a linker: the stage, and the place in its folder. Calibrations are of all parts together,
@@ -94,6 +95,22 @@ def settings_of(options: argparse.Namespace) -> LinkerSettings:
     given = {field.name: getattr(options, field.name, None) for field in fields(LinkerSettings)}
     values: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     return LinkerSettings(**{name: value for name, value in values.items() if value is not None})
+
+
+def open_linkers(options: argparse.Namespace) -> dict[str, Linker]:
+    """Return the linker of these options, under an empty name; or one for each wiki of the work directory, by language.
+
+    Raises: ValueError: there is no work directory, or the format is of one wiki.
+    """
+    if options.language != AUTO:
+        return {"": open_linker(settings_of(options))}
+    if not options.workdir:
+        raise ValueError(f"--language {AUTO}: chooses among the wikis of --workdir DIR; give it")
+    if options.format != FORMATS[0]:
+        raise ValueError(f"--format {options.format}: is of one wiki; give one --language, or take JSON lines")
+    codes = languages_in_workdir(options.workdir)
+    of_codes = {code: argparse.Namespace(**{**vars(options), "language": code}) for code in codes}
+    return {code: open_linker(settings_of(each)) for code, each in of_codes.items()}
 
 
 def documents_at_once(linker: Linker, tokens_per_batch: int) -> int:

@@ -13,7 +13,7 @@ from tasks.io.windows import Integers, token_spans
 
 def passage_room(question: int, max_words: int, tokenizer: WordTokenizer) -> int:
     """Return how many tokens of a passage fit beside `question` tokens. Raises: ValueError where none does."""
-    room = max_words - question - special_count(tokenizer)
+    room = max_words - question - 2 - tokenizer.pair_separators
     if room < 1:
         raise ValueError(f"max_words {max_words} leaves no room for a passage; wanted a longer model")
     return room
@@ -21,12 +21,7 @@ def passage_room(question: int, max_words: int, tokenizer: WordTokenizer) -> int
 
 def question_limit(limit: int, max_words: int, tokenizer: WordTokenizer) -> int:
     """`limit`, or what leaves a short model half of its words for the passage."""
-    return max(1, min(limit, (max_words - special_count(tokenizer)) // 2))
-
-
-def special_count(tokenizer: WordTokenizer) -> int:
-    """Return how many special tokens an input of two texts has."""
-    return 2 + tokenizer.pair_separators
+    return max(1, min(limit, (max_words - 2 - tokenizer.pair_separators) // 2))
 
 
 def joined(

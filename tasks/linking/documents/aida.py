@@ -7,18 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import (
-    NO_ENTITY,
-    Document,
-    Mention,
-    Skipped,
-    mention_noted,
-    noted,
-    title_of_address,
-)
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, mention_noted, noted
 
 START = "-DOCSTART-"
 
@@ -107,6 +100,7 @@ def _title(columns: list[str], where: str) -> str | None:
             return page_title(name.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:
             raise ValueError(f"{where}: {entity!r} has half of a sign, \\ud800 to \\udfff; wanted both") from None
-    if not (title := title_of_address(address)):
+    page = re.search(r"/wiki/([^?]+)", address)
+    if not (title := page_title(unquote(page[1])) if page else ""):
         raise ValueError(f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title")
     return title

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
-from urllib.parse import unquote
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import Errors
@@ -116,9 +115,3 @@ def to_json(document: Document) -> dict[str, Any]:
     if document.annotated != (0, len(document.text)):
         found["annotated"] = list(document.annotated)
     return found
-
-
-def title_of_address(address: str) -> str:
-    """The title of a page of Wikipedia by its address; empty where that is none."""
-    match = re.search(r"/wiki/([^?]+)", address)
-    return page_title(unquote(match[1])) if match else ""
