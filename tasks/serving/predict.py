@@ -113,19 +113,11 @@ def load_ours(folder: Path, values: Mapping[str, Any]) -> Predictor:
     config = LukeConfig(**values["model"])
     module = task.head(LukeModel(config), len(values["labels"]), entities=values["entities"])
     load_strictly(module, read_weights(folder), source=str(folder), optional=set())
-    return Predictor(
-        task=task,
-        module=module,
-        inputs=InputSettings(
-            tokenizer=WordTokenizer.load(folder / TOKENIZER),
-            labels=tuple(values["labels"]),
-            markers=marker_ids(config, task.WORD_MARKERS),
-            max_words=values["hyperparameters"]["max_words"],
-            profile=values["profile"],
-        ),
-        entities=values["entities"],
-        temperature=read_temperature(values, str(folder / CONFIG)),
-    )
+    words, markers = WordTokenizer.load(folder / TOKENIZER), marker_ids(config, task.WORD_MARKERS)
+    most = values["hyperparameters"]["max_words"]
+    inputs = InputSettings(words, tuple(values["labels"]), markers, most, values["profile"])
+    temperature = read_temperature(values, str(folder / CONFIG))
+    return Predictor(task, module, inputs, values["entities"], temperature=temperature)
 
 
 def load_transformers(folder: Path) -> Predictor:
@@ -147,19 +139,10 @@ def load_transformers(folder: Path) -> Predictor:
     module = task.head(luke, len(order), entities=True)
     head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
     load_strictly(module.classifier, head, source=str(folder), optional=set())
-    return Predictor(
-        task=task,
-        module=module,
-        inputs=InputSettings(
-            tokenizer=tokenizer,
-            labels=tuple(fine_tuned.labels[row] for row in order),
-            markers={marker: words[name] for marker, name in names.items()},
-            max_words=luke.config.max_words,
-            profile="fixed",
-        ),
-        entities=True,
-        temperature=fine_tuned.temperature,
-    )
+    labels = tuple(fine_tuned.labels[row] for row in order)
+    markers = {marker: words[name] for marker, name in names.items()}
+    inputs = InputSettings(tokenizer, labels, markers, luke.config.max_words, "fixed")
+    return Predictor(task, module, inputs, entities=True, temperature=fine_tuned.temperature)
 
 
 def class_order(labels: Sequence[str], first: Sequence[str], source: str) -> list[int]:
