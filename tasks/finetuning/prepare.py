@@ -143,18 +143,8 @@ def prepare(
             some = train[:: -(-len(train) // SOME_INPUTS)]  # from all over it
             hide_entities(luke, task.collate(some, entities=True).inputs)
     device = str(resolve_device(settings.device))
-    run = Prepared(
-        task=task,
-        variant=variant,
-        hyperparameters=replace(hyperparameters, max_words=max_words),
-        settings=settings,
-        labels=labels,
-        negative=negative,
-        datasets=datasets,
-        features=features,
-        module=module.to(device),
-        device=device,
-    )
+    hyper, module = replace(hyperparameters, max_words=max_words), module.to(device)
+    run = Prepared(task, variant, hyper, settings, labels, negative, datasets, features, module, device)
     check_parts(run)
     return run
 

@@ -72,15 +72,9 @@ def parse(record: Record, passage: Record) -> Example:
     answers = [(characters(answer, len(text)), answer.text("text")) for answer in given]
     if not answers:
         raise record.error("answers is empty; wanted at least one; remove the question")
-    number = record.field("idx", int, "the question's number") if "idx" in record.values else None
-    return Example(
-        id=record.identifier() if number is None else str(number),
-        question=with_placeholder(record, "query"),
-        passage=text,
-        entities=in_order(characters(each, len(text)) for each in children(passage, "entities")),
-        answers=tuple(answers),
-        record=record,
-    )
+    name = str(record.field("idx", int, "the question's number")) if "idx" in record.values else record.identifier()
+    entities = in_order(characters(each, len(text)) for each in children(passage, "entities"))
+    return Example(name, with_placeholder(record, "query"), text, entities, tuple(answers), record)
 
 
 def parse_row(record: Record) -> Example:
@@ -95,14 +89,9 @@ def parse_row(record: Record) -> Example:
     if not all(text.strip() for text in texts) or not texts:
         raise record.error("answers is empty, or has an empty text; wanted at least one; remove the question")
     idx = Record(f"{record.where}: idx", record.field("idx", dict, "the numbers of passage and query"))
-    return Example(
-        id=str(idx.field("query", int, "the question's number")),
-        question=with_placeholder(record, "query"),
-        passage=passage,
-        entities=entities,
-        answers=tuple((span, text) for text in texts for span in places_of(text, passage, entities)),
-        record=record,
-    )
+    name = str(idx.field("query", int, "the question's number"))
+    answers = tuple((span, text) for text in texts for span in places_of(text, passage, entities))
+    return Example(name, with_placeholder(record, "query"), passage, entities, answers, record)
 
 
 def entity_span(record: Record, passage: str) -> CharacterSpan:

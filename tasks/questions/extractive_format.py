@@ -105,18 +105,9 @@ def from_records(records: Sequence[Record]) -> Dataset:
     for number, record in enumerate(records):
         question = common.filled_text(record, "question")
         passage = common.filled_text(record, record.first_of("text", "context"))
-        examples.append(
-            Example(
-                id=str(number),
-                question=question,
-                passage=passage,
-                page=record.text("page") if "page" in record.values else None,
-                answers=(),
-                record=record,
-                question_mentions=given_mentions(record, "question_entities", question),
-                passage_mentions=given_mentions(record, "entities", passage),
-            )
-        )
+        page = record.text("page") if "page" in record.values else None
+        mentions = given_mentions(record, "question_entities", question), given_mentions(record, "entities", passage)
+        examples.append(Example(str(number), question, passage, page, (), record, *mentions))
     return Dataset(Path("input"), tuple(examples))
 
 

@@ -98,8 +98,9 @@ def features_of(
     counts: Counter[str],
 ) -> list[WindowFeature]:
     """The features of an example, one for each window."""
-    spans = windows(len(passage.ids), room)
-    widest = widest_windows(spans) if spans else None
+    if not (spans := windows(len(passage.ids), room)):
+        return []
+    widest = widest_windows(spans)
     passage_ids = np.array(passage.ids, dtype=np.int64)
     items = []
     for window, (start, end) in enumerate(spans):
@@ -110,7 +111,6 @@ def features_of(
         label = (IGNORED, IGNORED) if gold is None else (0, 0)
         if gold and start <= gold[0] and gold[1] <= end:
             label = gold[0] - start + first, gold[1] - 1 - start + first
-        assert widest is not None
         items.append(
             WindowFeature(
                 example=number,
