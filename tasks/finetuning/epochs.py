@@ -63,15 +63,10 @@ class EpochTraining:
         examples = len(self.run.datasets["train"].examples)
         text = "fine-tuning: %d examples make %d inputs; %d steps in %d epochs"
         logger.info(text, examples, inputs, total * per_epoch - self.first, total - len(self.epochs))
-        with (
-            on_sigterm() as self.checkpoints.stop,
-            tqdm(
-                total=total * per_epoch,
-                initial=len(self.history),
-                desc="fine-tuning",
-                disable=not self.run.settings.progress,
-            ) as self.bar,
-        ):
+        bar = tqdm(
+            total=total * per_epoch, initial=self.first, desc="fine-tuning", disable=not self.run.settings.progress
+        )
+        with on_sigterm() as self.checkpoints.stop, bar as self.bar:
             while not self.is_over:
                 epoch = len(self.epochs)
                 self.train_epoch(epoch * per_epoch, (epoch + 1) * per_epoch, total * per_epoch)

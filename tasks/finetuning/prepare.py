@@ -202,12 +202,8 @@ def load_pretrained(
     One that was fine-tuned for this task keeps its own; of one that was fine-tuned for another task they are left out,
     and start anew.
     """
-    luke = load_luke(
-        str(weights),
-        use_entity_aware_attention=variant.entity_aware_attention,
-        mask_word=words.mask_id,
-        dropout=dropout,
-    )
+    attention = variant.entity_aware_attention
+    luke = load_luke(str(weights), use_entity_aware_attention=attention, mask_word=words.mask_id, dropout=dropout)
     values = read_fine_tuned(weights)
     if values and values["task"] not in TASKS:
         raise ValueError(f"{weights}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")

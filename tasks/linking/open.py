@@ -137,13 +137,9 @@ def open_linker(settings: LinkerSettings) -> Linker:
     if settings.ner:
         from tasks.linking.recognition import open_recognizer
 
-        recognizer = open_recognizer(
-            Path(settings.ner),
-            settings.language or table.manifest.facts["language"],
-            device=settings.device,
-            tokens_per_batch=settings.tokens_per_batch,
-        )
-        linker = replace(linker, recognize=recognizer)
+        language = settings.language or table.manifest.facts["language"]
+        names = open_recognizer(Path(settings.ner), language, settings.device, settings.tokens_per_batch)
+        linker = replace(linker, recognize=names)
     calibration = Path(settings.calibration) if settings.calibration else None
     return with_certainty(linker, calibration, settings.min_probability)
 

@@ -31,7 +31,7 @@ class Recognizer:
         ]
 
 
-def open_recognizer(folder: Path, language: str, *, device: str, tokens_per_batch: int) -> Recognizer:
+def open_recognizer(folder: Path, language: str, device: str, tokens_per_batch: int) -> Recognizer:
     """Return what finds mentions by a fine-tuned model of ner.
 
     Raises: ValueError for a folder of no such model, and where the package that finds sentences is missing.
