@@ -186,11 +186,10 @@ def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequen
 
 def word_rows(path: Path, markers: Mapping[str, int], size: int) -> dict[str, int]:
     """The words that are exported, in order, and the row of the model's table that each is given."""
-    vocabulary = read_vocabulary(path)
-    ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
-    if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
+    vocabulary = dict(sorted(read_vocabulary(path).items(), key=lambda item: item[1]))
+    if [*vocabulary.values()] != [*range(len(vocabulary))] or len(vocabulary) > size:
         raise ValueError(
-            f"{path}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            f"{path}: {len(vocabulary)} entries, wanted the ids 0, 1, 2, ... below {size}; "
             "give the tokenizer that the model was fine-tuned with"
         )
-    return {word: vocabulary[word] for word in ordered} | dict(markers)
+    return {**vocabulary, **markers}

@@ -1,6 +1,7 @@
 """Tokenizers as transformers' LukeTokenizer, BertTokenizer and MLukeTokenizer load them, with the entity vocabulary."""
 
 import shutil
+import tomllib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,22 +12,11 @@ from model.files import read_json, write_aside, write_json
 THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 UNIGRAM = "tokenizer.json"
 MARKERS = {"<ent>": "@", "<ent2>": "#"}
-MASK = {
-    "__type": "AddedToken",
-    "content": "<mask>",
-    "lstrip": True,
-    "rstrip": False,
-    "single_word": False,
-    "normalized": True,
-    "special": True,
-}
-PLAIN = MASK | {"lstrip": False, "normalized": False}
+VALUES = tomllib.loads(Path(__file__).with_name("tokenizers.toml").read_text(encoding="utf-8"))
+MASK, MARKER, BERT = VALUES["mask"], VALUES["marker"], VALUES["bert"]
 LUKE = {"mask_token": MASK, "entity_token_1": "<ent>", "entity_token_2": "<ent2>"}
 # MLukeTokenizer has its mask by itself, and puts a blank into the name of a marker that is a text.
-MLUKE = {"entity_token_1": PLAIN | {"content": "<ent>"}, "entity_token_2": PLAIN | {"content": "<ent2>"}}
-
-# Without token types: a second text has none of its own here.
-BERT = {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "attention_mask"]}
+MLUKE = {f"entity_token_{number}": MARKER | {"content": word} for number, word in enumerate(MARKERS, start=1)}
 
 
 def write_tokenizer(
@@ -109,7 +99,7 @@ def write_words(output: Path, words: Mapping[str, int], source: Path) -> None:
         values = read_json(source / UNIGRAM)
         pieces = values["model"]["vocab"]
         for word in [*words][len(pieces) :]:
-            flags = {name: value for name, value in PLAIN.items() if name != "__type"}
+            flags = {name: value for name, value in MARKER.items() if name != "__type"}
             values["added_tokens"].append({"id": len(pieces), **flags, "content": word})
             pieces.append([word, 0.0])
         write_json(output / UNIGRAM, values)
