@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from model.kernels.tables import Table
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.records import Examples
+from tasks.io.data_folder import ClassNames
+from tasks.io.records import Examples, Record, read_records
 from tasks.io.windows import CharacterSpan, boundaries, context_window
 from tasks.task import Classifier, InputSettings, PlacedBatch, Task, inputs_of
 
@@ -143,6 +145,19 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
     ENTITIES: tuple[int, ...]
     PREDICTIONS_SUFFIX = ".jsonl"
     BEST_EPOCH_IN_PAPER = True
+    records_of = staticmethod(read_records)
+
+    @staticmethod
+    def parse(record: Record, names: ClassNames | None) -> Any:
+        """The example of a record, whose fields tell its format; without `names` of classes it has no labels."""
+
+    def read(self, path: Path) -> Examples[Any]:
+        names = ClassNames(path)
+        return Examples(path, tuple(self.parse(record, names) for record in self.records_of(path)))
+
+    def from_records(self, records: Sequence[Record]) -> Examples[Any]:
+        """Examples without labels."""
+        return Examples(Path("input"), tuple(self.parse(record, None) for record in records))
 
     def loss_terms(self, feature: MarkedFeature) -> int:
         return 1

@@ -14,9 +14,8 @@ from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames
 from tasks.io.metrics import micro_scores, precision_recall_f1
 from tasks.io.probabilities import Choices, of_classes, rounded, softmax
-from tasks.io.records import Record, check_same_inputs
+from tasks.io.records import check_same_inputs
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
-from tasks.relations import relation_format
 from tasks.relations.relation_format import Dataset, parse, records_of, relation_of
 from tasks.task import Features, InputSettings, Outputs, presets
 
@@ -59,7 +58,8 @@ class RelationClassification(MarkedTask):
     ENTITY_ROWS = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
     ENTITIES = (1, 2)
     ARCHITECTURE = "LukeForEntityPairClassification"
-    read = staticmethod(relation_format.read)
+    parse = staticmethod(parse)
+    records_of = staticmethod(records_of)
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
         """Sizes, and how often the tail comes first or shares words with the head."""
@@ -139,10 +139,6 @@ class RelationClassification(MarkedTask):
     ) -> dict[str, Any]:
         """Micro scores over all relations but the negative one; where they have a direction, SemEval's macro-F1."""
         return relation_scores([example.relation for example in dataset.examples], predictions, negative)
-
-    def from_records(self, records: Sequence[Record]) -> Dataset:
-        """Examples without a relation, each in one of the formats of `parse`."""
-        return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
     def answers(
         self, outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None

@@ -30,12 +30,6 @@ class Example:
 Dataset = Examples[Example]
 
 
-def read(path: Path) -> Dataset:
-    """The examples of a file in any of the formats, told apart by its content. Raises: ValueError naming the place."""
-    names = ClassNames(path)
-    return Examples(path, tuple(parse(record, names) for record in records_of(path)))
-
-
 def records_of(path: Path) -> list[Record]:
     """A record for each example. Raises: ValueError naming the file and the line or the example."""
     if not is_table(path):

@@ -103,11 +103,7 @@ class EntityTyping(MarkedTask):
     WORD_MARKERS = MappingProxyType({"[ENTITY]": "@"})
     ENTITIES = (1,)
     ARCHITECTURE = "LukeForEntityClassification"
-
-    def read(self, path: Path) -> Dataset:
-        """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
-        names = ClassNames(path)
-        return Examples(path, tuple(parse(record, names) for record in read_records(path)))
+    parse = staticmethod(parse)
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
         """Sizes of a data set."""
@@ -173,10 +169,6 @@ class EntityTyping(MarkedTask):
     ) -> dict[str, Any]:
         """Loose micro scores over the types in `labels`, and per type under `types`."""
         return type_scores([example.types for example in dataset.examples], predictions, labels)
-
-    def from_records(self, records: Sequence[Record]) -> Dataset:
-        """Examples without types, each in one of the formats of `parse`."""
-        return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
     def answers(
         self, outputs: Outputs[Dataset, MarkedFeature], *, temperature: float = 1.0, top: int | None = None

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tasks.relations.relation_format import Example, read
+from tasks.relations.relation_classification import TASK
+from tasks.relations.relation_format import Example
 
 TEXT = """\
 1\t"The <e1>ore</e1> lay in a "wooden" <e2>box</e2>."
@@ -49,14 +50,14 @@ def test_semeval_raw_text_is_what_the_json_lines_say(shared: Path, tmp_path: Pat
         raw(number, row["token"], row["h"]["pos"], row["t"]["pos"], row["relation"])
         for number, row in enumerate(rows, start=8001)
     )
-    found = read(write(tmp_path / "TEST_FILE_FULL.TXT", text)).examples
+    found = TASK.read(write(tmp_path / "TEST_FILE_FULL.TXT", text)).examples
     assert len(found) == count
-    assert content(found) == content(read(lines).examples)
+    assert content(found) == content(TASK.read(lines).examples)
     assert found[-1].record.values["id"] == 8000 + count
 
 
 def test_semeval_text_with_quotes_comments_and_any_order(tmp_path: Path) -> None:
-    found = read(write(tmp_path / "x", "\ufeff\n" + TEXT)).examples
+    found = TASK.read(write(tmp_path / "x", "\ufeff\n" + TEXT)).examples
     assert content(found) == [
         ('The ore lay in a "wooden" box.', (4, 7), (26, 29), "Content-Container(e1,e2)"),
         ("A smith's hammer", (10, 16), (2, 7), "Other"),
@@ -69,23 +70,23 @@ def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
     row = {
         "token": ["a", "b"], "sentence": "A B.", "subj_start": 0, "subj_end": 0, "obj_start": 1, "obj_end": 1,
     }  # fmt: skip
-    [found] = read(write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))).examples
+    [found] = TASK.read(write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))).examples
     assert content([found]) == [("a b", (0, 1), (2, 3), "r")]
 
 
 def test_hugging_face_rows(tmp_path: Path) -> None:
     """Parquet as the hub has it of sem_eval_2010_task_8, whose relations are numbers."""
     datasets = pytest.importorskip("datasets")
-    text = read(write(tmp_path / "raw.txt", TEXT)).examples
+    text = TASK.read(write(tmp_path / "raw.txt", TEXT)).examples
     relation = datasets.ClassLabel(names=["Content-Container(e1,e2)", "Other"])
     semeval = [{"sentence": each.record.values["sentence"], "relation": each.relation} for each in text]
     numbered = datasets.Dataset.from_list(semeval).cast_column("relation", relation)
     assert numbered[0]["relation"] == 0
     numbered.to_parquet(str(tmp_path / "semeval.parquet"))
-    assert content(read(tmp_path / "semeval.parquet").examples) == content(text)
+    assert content(TASK.read(tmp_path / "semeval.parquet").examples) == content(text)
 
 
 def test_numbers_of_relations_are_named_by_the_label_file(tmp_path: Path) -> None:
     write(tmp_path / "rel2id.json", '{"employer": 7, "no_relation": 3}')
     row = {"text": "Ada runs Pell", "head": [0, 3], "tail": [9, 13], "relation": 7}
-    assert read(write(tmp_path / "train.json", json.dumps(row))).examples[0].relation == "employer"
+    assert TASK.read(write(tmp_path / "train.json", json.dumps(row))).examples[0].relation == "employer"
