@@ -52,9 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run(partial(options.run, options))
 
 
-# Linking
-
-
 def run_link(options: argparse.Namespace) -> int:
     """Link the inputs, one after another, and return the status."""
     check_inputs(options.inputs)
@@ -96,9 +93,6 @@ def run_serve(options: argparse.Namespace) -> int:
     if linker.model:
         _ = linker.model.of_titles  # for which the first request would wait
     return serve(linker, options)
-
-
-# Scores, calibrations and formats
 
 
 def run_score(options: argparse.Namespace) -> int:

@@ -87,9 +87,6 @@ class Certainty:
 UNCALIBRATED = Certainty()
 
 
-# The file
-
-
 def write_certainty(path: Path, certainty: Certainty, made_for: Figures, fit: Figures) -> None:
     """Write a calibration, whole or not at all; `fit` tells how it came about."""
     content = json.dumps({**asdict(certainty), "made_for": made_for, "fit": fit}, indent=2) + "\n"
@@ -118,9 +115,6 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
 
 def _short(value: object) -> str:
     return "none" if value is None else str(value)[:12]
-
-
-# How sure, and how often right
 
 
 def reliability(confidences: ArrayLike, is_right: ArrayLike) -> Figures:

@@ -31,9 +31,6 @@ class InputDocument(NamedTuple):
     message: str = ""
 
 
-# Files and blocks
-
-
 def find_files(folder: str) -> list[str]:
     """The folder's files of documents, relative to it, in order; names that begin with . or _ are left out.
 
@@ -90,9 +87,6 @@ def _open_table(path: str) -> pq.ParquetFile:
 
 def _broken(path: str, error: Exception) -> ValueError:
     return ValueError(f"{path}: a broken table ({str(error).splitlines()[0]}); write or copy it again")
-
-
-# Reading
 
 
 def check_beginnings(blocks: Sequence[Block], folder: str) -> None:

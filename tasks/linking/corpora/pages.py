@@ -69,9 +69,6 @@ def build(
     return storage.Result(files, {HELD_OUT: len(titles), "mentions": mentions}, dict(+drops))
 
 
-# Choosing
-
-
 def linked_pages(path: str) -> Iterator[int]:
     """The ids of the pages with a link in a file of paragraphs, in their order."""
     last = None
@@ -87,9 +84,6 @@ def smallest(pages: Integers, most: int) -> Integers:
     """The pages whose hashes are the smallest: a larger number adds pages, and takes none away."""
     hashes = np.fromiter(map(page_hash, pages.tolist()), np.uint64, len(pages))
     return pages[np.argsort(hashes, kind="stable")[:most]]
-
-
-# Writing
 
 
 def read_pages(path: str, wanted: pa.Array) -> Iterator[tuple[int, str, Iterator[dict[str, Any]]]]:

@@ -59,9 +59,6 @@ def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
 
 
-# Answers
-
-
 def read_answers(
     path: Path, documents: Iterable[Document], left_out: Skipped | None = None
 ) -> tuple[dict[str, tuple[Mention, ...]], int]:

@@ -47,9 +47,6 @@ class SmallGraph(Graph):
         return super().add(triple)
 
 
-# Reading
-
-
 def read_graph(data: bytes) -> Graph:
     """Return the graph of a request in Turtle. Raises: ValueError for what is none."""
     graph = SmallGraph()
@@ -106,9 +103,6 @@ def _span(graph: Graph, phrase: Node, text: str, places: Sequence[int]) -> tuple
             f"<{phrase}>: nif:anchorOf is {str(anchor)[:40]!r}, the text has {text[start:end][:40]!r} there"
         )
     return start, end
-
-
-# Writing
 
 
 def graph_of(identity: str, text: str) -> tuple[Graph, Text]:

@@ -117,9 +117,6 @@ class EntityModel:
         return TitleRows(self.module, self.tokenizer, self.known())
 
 
-# Loading
-
-
 def load_model(folder: Path, table: MentionTable, tokenizer: WordTokenizer, *, device: str = "auto") -> EntityModel:
     """The model of a folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM.
 

@@ -104,9 +104,6 @@ def is_page(identity: str, finder: CandidateFinder | None) -> bool:
     return target is not None and target.page_id is not None
 
 
-# Scores
-
-
 def without_page(pairs: Sequence[Pair]) -> dict[str, int]:
     """Return how many gold mentions in the knowledge base are answered without a page, by the reason."""
     found = Counter[str]()

@@ -40,9 +40,6 @@ def check_packages() -> None:
         raise ValueError(f"serve needs packages that are not installed; pip install {' '.join(missing)}")
 
 
-# The application
-
-
 def make_app(linker: Linker, limits: Limits) -> Any:
     """The service as an ASGI application of FastAPI."""
     from fastapi import FastAPI, Request
@@ -172,9 +169,6 @@ def health(linker: Linker, limits: Limits) -> dict[str, Any]:
     piece = min(piece, limits.characters) if linker.recognize else piece
     asks = {"wiki": wiki_of(facts), "min_probability": linker.min_detected, "piece_bytes": piece}
     return {"status": "ok", **found, "names": len(table), **uses, **asks}
-
-
-# The process
 
 
 def listen(host: str, port: int) -> socket.socket:
