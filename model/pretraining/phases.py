@@ -30,16 +30,12 @@ DECAYED_IN_PAPER = ("word_head.norm.weight",)
 
 @dataclass(frozen=True)
 class Execution:
-    """Options of a run that change none of its bits.
+    """Options of a run that change none of its bits."""
 
-    `workers` prepare batches beside each training process (None: GPU_WORKERS where a GPU would wait for them, else
-    none). A checkpoint is also written when so many minutes have passed (0: never) since the last one. `tracker` is the
-    module:function that gets figures besides (`model.training.metrics_log.find_tracker`).
-    """
-
+    # Processes that prepare batches beside each training process; None: GPU_WORKERS where a GPU would wait, else 0.
     workers: int | None = None
-    checkpoint_minutes: float = 0.0
-    tracker: str = ""
+    checkpoint_minutes: float = 0.0  # after which a checkpoint is written, too; 0: never
+    tracker: str = ""  # the module:function that gets figures besides (`model.training.metrics_log.find_tracker`)
 
     def workers_on(self, device: torch.device) -> int:
         """The number of processes that prepare batches for that device."""

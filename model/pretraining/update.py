@@ -46,15 +46,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mentions:
-    """Masked entities: the head's vectors (mentions, width), labels, and weights, by which they stand for a corpus.
+    """Masked entities."""
 
-    `earlier` is at each of them the log of the sum of the exponentials of all earlier entities' logits.
-    """
-
-    vectors: Tensor
+    vectors: Tensor  # (mentions, width) of the head
     labels: Tensor
-    weights: Tensor
-    earlier: Tensor
+    weights: Tensor  # by which they stand for a corpus
+    earlier: Tensor  # the log of the sum of the exponentials of all earlier entities' logits
 
 
 @torch.no_grad()

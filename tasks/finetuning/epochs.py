@@ -39,18 +39,14 @@ Part = tuple[Any, float]
 
 @dataclass
 class EpochTraining:
-    """One run from its last checkpoint or from the beginning.
-
-    `history` has a record for each finished step, `epochs` one for each epoch that was scored on dev; `kept` are
-    the weights of the epoch that is kept so far. A `tracker` gets each step's figures and each epoch's score.
-    """
+    """One run from its last checkpoint or from the beginning."""
 
     run: Prepared
     checkpoints: Checkpoints
-    tracker: Tracker | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    kept: dict[str, Tensor] = field(default_factory=dict)
+    tracker: Tracker | None = None  # gets each step's figures and each epoch's score
+    history: list[dict[str, Any]] = field(default_factory=list)  # a record for each finished step
+    epochs: list[dict[str, Any]] = field(default_factory=list)  # one for each epoch that was scored on dev
+    kept: dict[str, Tensor] = field(default_factory=dict)  # the weights of the epoch that is kept so far
 
     def train(self) -> None:
         """Runs what is left, and leaves the weights of the kept epoch. Raises: Stopped after SIGTERM."""

@@ -30,16 +30,12 @@ _MOST_GUESSES, _MOST_OF_PART = 10, 5  # of a way; of a name inside of a mention
 
 
 class DetectedMention(NamedTuple):
-    """A mention that was found in a text.
-
-    `probability` is that of a mention: for a name of the table how often the name is a link. A model of entity
-    recognition gives a `label`, whose probability that is.
-    """
+    """A mention that was found in a text."""
 
     start: int
     end: int
-    probability: float
-    label: str | None = None
+    probability: float  # of a mention: how often a name of the table is a link, or that of the label
+    label: str | None = None  # by a model of entity recognition
 
 
 NOTHING = Candidates(guesses.NONE, ())
@@ -48,17 +44,13 @@ Way = tuple[str, tuple[Candidate, ...]]  # a step, and what it guesses
 
 
 class LinkingExample(NamedTuple):
-    """A document with its mentions, and the candidates of each.
-
-    `detected` has the probabilities of mentions that were found; None where they were given. `contexts` are the
-    cosines of the candidates' contexts with the text, `coherence` how near candidates are to those of the other
-    mentions; None without contexts.
-    """
+    """A document with its mentions, and the candidates of each."""
 
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
-    detected: Sequence[DetectedMention] | None = None
+    detected: Sequence[DetectedMention] | None = None  # None where mentions were given
+    # The cosines of the candidates' contexts with the text, and how near candidates are to those of the other mentions.
     contexts: Sequence[NDArray[np.float64]] | None = None
     coherence: Sequence[NDArray[np.float64]] | None = None
 
@@ -77,14 +69,10 @@ class LinkingExample(NamedTuple):
 
 
 class OwnLinks(NamedTuple):
-    """The links of a page of the table's dump, which the table has counted among all others.
+    """The links of a page of the table's dump, which the table has counted among all others."""
 
-    `of_names` has by the number of a name's row how many of its links the page has to each title; `alone` are titles
-    without a page that no other page links to.
-    """
-
-    of_names: Mapping[int, Mapping[str, int]]
-    alone: Collection[str]
+    of_names: Mapping[int, Mapping[str, int]]  # by the number of a name's row, how many the page has to each title
+    alone: Collection[str]  # titles without a page that no other page links to
 
 
 NO_LINKS = OwnLinks({}, ())

@@ -24,29 +24,20 @@ _COMMA = re.compile(r"(?<=\S)(?:,\s|\uff0c)")
 
 
 class Candidate(NamedTuple):
-    """A page that a mention can stand for.
+    """A page that a mention can stand for."""
 
-    The title is that after redirects, also of a page that the dump lacks; a page outside of the vocabulary has no
-    `entity_id`. `prior` is the share of the links of the mention's text that go there. `guess` is the step that has
-    guessed it; empty where links or a title of the text say so.
-    """
-
-    title: str
-    entity_id: int | None
-    prior: float
-    guess: str = ""
+    title: str  # that after redirects, also of a page that the dump lacks
+    entity_id: int | None  # None for a page outside of the vocabulary
+    prior: float  # the share of the links of the mention's text that go there
+    guess: str = ""  # the step that has guessed it; empty where links or a title of the text say so
 
 
 class Candidates(NamedTuple):
-    """The pages that a mention can stand for.
+    """The pages that a mention can stand for."""
 
-    `step` has found them; the commonest is the first. `links` have the mention's text, those to other pages
-    included; 1 where a title was found.
-    """
-
-    step: str
-    items: tuple[Candidate, ...]
-    links: int = 0
+    step: str  # which has found them
+    items: tuple[Candidate, ...]  # the commonest is the first
+    links: int = 0  # with the mention's text, those to other pages included; 1 where a title was found
 
     def guesses(self) -> NDArray[np.bool_]:
         """Return which candidates are guesses."""

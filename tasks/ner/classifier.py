@@ -18,17 +18,13 @@ MASK_ROW = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
 @dataclass(frozen=True, eq=False)
 class SpanFeature:
-    """One pass of the model: a sentence in its context, and some of its spans.
-
-    `word_ids` (words) begins with [CLS] and ends with [SEP]; `spans` (spans, 2) are words of the sentence,
-    half open; `ends` (spans, 2) are the word positions of each, half open; `labels` (spans).
-    """
+    """One pass of the model: a sentence in its context, and some of its spans."""
 
     sentence: int
-    word_ids: np.ndarray
-    spans: np.ndarray
-    ends: np.ndarray
-    labels: np.ndarray
+    word_ids: np.ndarray  # (words) from [CLS] to [SEP]
+    spans: np.ndarray  # (spans, 2) words of the sentence, half open
+    ends: np.ndarray  # (spans, 2) the word positions of each, half open
+    labels: np.ndarray  # (spans)
 
 
 def loss_terms(feature: SpanFeature) -> int:

@@ -27,19 +27,14 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words with all their columns.
-
-    `blanks` says of each word whether a blank stands before it, where that is known. `lines` are the words' line
-    numbers, and errors name the `source` before them.
-    `places` are the words' characters in a user's text, or their numbers (half open).
-    """
+    """Words with all their columns."""
 
     rows: tuple[Row, ...]
     spans: tuple[Span, ...]
-    blanks: tuple[bool, ...] = ()
-    places: tuple[tuple[int, int], ...] = ()
-    source: str = ""
-    lines: tuple[int, ...] = ()
+    blanks: tuple[bool, ...] = ()  # whether a blank stands before each word, where that is known
+    places: tuple[tuple[int, int], ...] = ()  # the words' characters in a user's text, or their numbers (half open)
+    source: str = ""  # what errors name before the line's number
+    lines: tuple[int, ...] = ()  # the numbers of the words' lines
 
     def place(self, word: int) -> str:
         """Return where a word stands, for errors."""
@@ -60,40 +55,30 @@ class Document:
 
 @dataclass(frozen=True)
 class ColumnFile:
-    """A whole file; `scheme` is None where the file has no entity.
-
-    A file without any -DOCSTART- says nothing about documents (`has_documents` is false): each of its
-    sentences is a document of its own.
-    """
+    """A whole file."""
 
     path: Path
     documents: tuple[Document, ...]
-    scheme: str | None
+    scheme: str | None  # None where the file has no entity
     separator: str
-    has_documents: bool
+    has_documents: bool  # without any -DOCSTART- each sentence is a document of its own
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         return tuple(sentence for document in self.documents for sentence in document.sentences)
 
-    @property
-    def examples(self) -> tuple[Sentence, ...]:
-        """The sentences, by the name that every task has for what a split holds."""
-        return self.sentences
+    examples = sentences  # the name that every task has for what a split holds
 
 
 @dataclass(frozen=True)
 class Line:
-    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it.
+    """A word's columns and tag; a line without columns is blank."""
 
-    `blank` says whether a blank stands before the word, where that is known.
-    """
-
-    source: str
+    source: str  # what errors name before the number
     number: int
     columns: Row
     tag: str = "O"
-    blank: bool | None = None
+    blank: bool | None = None  # whether a blank stands before the word, where that is known
 
     @property
     def where(self) -> str:

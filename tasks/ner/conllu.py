@@ -21,15 +21,12 @@ NO_VALUE = ("_", "*")  # in CoNLL-U
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a file: the word's place, and that of the tag; or the key of the tag in MISC, at that place.
+    """The columns of a file."""
 
-    `misc` is the place of MISC, -1 where there is none.
-    """
-
-    word: int
-    tag: int
-    key: str = ""
-    misc: int = -1
+    word: int  # the word's place
+    tag: int  # that of the tag, or of MISC
+    key: str = ""  # that of the tag in MISC
+    misc: int = -1  # the place of MISC, -1 where there is none
     is_conllu: bool = False
 
     def tag_of(self, columns: Sequence[str]) -> str:

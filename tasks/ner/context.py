@@ -16,13 +16,10 @@ from tasks.ner.columns import Document
 
 
 class Piece(NamedTuple):
-    """Words `start` to `end` of a document that are looked at together: a sentence, if the model can hold it.
+    """Words `start` to `end` of a document that are looked at together: a sentence, if the model can hold it."""
 
-    `sentence` is its number in the data set, `first` the place of its first word in the document.
-    """
-
-    sentence: int
-    first: int
+    sentence: int  # its number in the data set
+    first: int  # the place of the sentence's first word in the document
     start: int
     end: int
 

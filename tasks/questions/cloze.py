@@ -29,18 +29,13 @@ MAX_QUESTION = 90
 
 @dataclass(frozen=True, eq=False)
 class ClozeFeature:
-    """A question with a window of its passage that has at least one entity.
-
-    `word_ids` (words) with special tokens and markers; `entities` (entities), the numbers of those in the window;
-    `ends` (1 + entities, 2), half-open word positions of the placeholder and of each entity with its markers;
-    `label` (entities) float32, 1 for entities with the text of an answer.
-    """
+    """A question with a window of its passage that has at least one entity."""
 
     example: int
-    word_ids: Integers
-    entities: Integers
-    ends: Integers
-    label: np.ndarray
+    word_ids: Integers  # (words) with special tokens and markers
+    entities: Integers  # (entities) the numbers of those in the window
+    ends: Integers  # (1 + entities, 2) half-open word positions of the placeholder and of each entity with its markers
+    label: np.ndarray  # (entities) float32, 1 for entities with the text of an answer
 
 
 def passage_input(example: Example, tokenizer: WordTokenizer, markers: Mapping[str, int]) -> tuple[Integers, Integers]:

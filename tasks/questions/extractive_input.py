@@ -22,21 +22,16 @@ MAX_ENTITIES = 128
 
 @dataclass(frozen=True, eq=False)
 class WindowFeature:
-    """A question with a window of its passage.
-
-    `word_ids` (words) with special tokens; `characters` (tokens, 2) of the window's tokens, which begin at word
-    `first`; `is_start` (tokens) where an answer may start; `entity_ids` (entities) and their word positions
-    `ends` (entities, 2), half open; `label` (2): the answer's first and last word position, 0 where the
-    window has none of it, IGNORED where the answer is not known.
-    """
+    """A question with a window of its passage."""
 
     example: int
-    word_ids: Integers
-    first: int
-    characters: Integers
-    is_start: np.ndarray
-    entity_ids: Integers
-    ends: Integers
+    word_ids: Integers  # (words) with special tokens
+    first: int  # the word at which the window's tokens begin
+    characters: Integers  # (tokens, 2) of the window's tokens
+    is_start: np.ndarray  # (tokens) where an answer may start
+    entity_ids: Integers  # (entities)
+    ends: Integers  # (entities, 2) their word positions, half open
+    # (2): the answer's first and last word position; 0 where the window has none of it, IGNORED where it is not known.
     label: Integers
 
 

@@ -21,18 +21,14 @@ class NothingToLearnError(ValueError):
 
 
 class Row(NamedTuple):
-    """A mention and what a linker says of it.
+    """A mention and what a linker says of it."""
 
-    The `title` of its page is None where that is in no knowledge base. `contexts` and `coherence` are those of its
-    candidates, 0 without contexts; `is_unknown` says which of them the model does not know.
-    """
-
-    title: str | None
+    title: str | None  # of its page; None where that is in no knowledge base
     candidates: Candidates
     shares: Floats | list[float]
-    contexts: Floats
-    coherence: Floats
-    is_unknown: Sequence[bool]
+    contexts: Floats  # of its candidates, 0 without contexts
+    coherence: Floats  # likewise
+    is_unknown: Sequence[bool]  # which of its candidates the model does not know
 
 
 @dataclass(frozen=True, eq=False)

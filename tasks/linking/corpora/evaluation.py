@@ -37,32 +37,23 @@ _PARTS = "parts"  # where they are kept
 
 
 class EvaluationSettings(NamedTuple):
-    """The documents to link.
+    """The documents to link."""
 
-    `held_out` is the file of BuildDocuments, `gold` one of the user's. At most `most` documents of each are asked,
-    and as many held-out pages choose. With `leaves_out_pages` those of `gold` go whose id is the title of a page.
-    Entities from `first_new` on, which an update has added, are scored apart, too.
-    """
-
-    held_out: Path
-    gold: Path | None
-    most: int
-    leaves_out_pages: bool
-    first_new: int | None = None
+    held_out: Path  # the file of BuildDocuments
+    gold: Path | None  # one of the user's
+    most: int  # how many documents of each are asked; as many held-out pages choose
+    leaves_out_pages: bool  # whether those of `gold` go whose id is the title of a page
+    first_new: int | None = None  # entities from this id on, which an update has added, are scored apart, too
 
 
 @dataclass(frozen=True)
 class GoldSet:
-    """A set of gold documents.
+    """A set of gold documents."""
 
-    `name` is that of the file, or says that these are held-out pages; no two documents of all sets have one id.
-    There were `of` to choose from, beside those `left_out` as pages of the dump.
-    """
-
-    name: str
-    documents: Sequence[Document]
-    of: int
-    left_out: int = 0
+    name: str  # that of the file, or says that these are held-out pages
+    documents: Sequence[Document]  # no two of all sets have one id
+    of: int  # how many there were to choose from
+    left_out: int = 0  # beside these, as pages of the dump
     is_of_dump: bool = False
 
 

@@ -33,20 +33,15 @@ ROWS = 4  # of a product for each thread of a CPU: of fewer rows each is rounded
 
 @dataclass(eq=False)
 class MaskedMention:
-    """A mention that has candidates, before and after it is answered.
+    """A mention that has candidates, before and after it is answered."""
 
-    `tokens` are those in the document, half open; `rows` are its candidates' in the entity table, and `unknown` has
-    the titles of those without one. `log_prior` has what contexts and coherence add. Once it is scored it has
-    `shares` and, of several candidates, `logits`; `row` is the entity that is put in for the mask.
-    """
-
-    tokens: tuple[int, int]
-    rows: Integers
-    unknown: Sequence[str]
-    log_prior: Floats
-    shares: Floats | None = None
-    logits: Floats | None = None
-    row: int = NO_ROW
+    tokens: tuple[int, int]  # those in the document, half open
+    rows: Integers  # of its candidates in the entity table
+    unknown: Sequence[str]  # the titles of candidates without a row
+    log_prior: Floats  # with what contexts and coherence add
+    shares: Floats | None = None  # once it is scored
+    logits: Floats | None = None  # once it is scored, if there are several candidates
+    row: int = NO_ROW  # the entity that is put in for the mask
 
 
 @dataclass(eq=False)

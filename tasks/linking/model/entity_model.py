@@ -89,21 +89,16 @@ def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class EntityModel:
-    """A pretrained model.
-
-    `row_of` gives the row of its entity table that a candidate has, or NO_ROW; `known` the rows and titles of its
-    entities without the special ones, in order. An input has `max_words` at most: of a pretraining that is known,
-    those of its longest sequence.
-    """
+    """A pretrained model."""
 
     folder: Path
     module: LukeForPretraining
     tokenizer: WordTokenizer
-    row_of: Callable[[Candidate], int]
-    known: Callable[[], Sequence[tuple[int, str]]]
+    row_of: Callable[[Candidate], int]  # the row of its entity table that a candidate has, or NO_ROW
+    known: Callable[[], Sequence[tuple[int, str]]]  # rows and titles of its entities but the special ones, in order
     mask_row: int
     device: str
-    max_words: int
+    max_words: int  # of an input: of a pretraining that is known, those of its longest sequence
     tokens_per_batch: int = 2048
 
     @property

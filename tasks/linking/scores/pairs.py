@@ -13,17 +13,13 @@ Resolve = Callable[[Mention], str | None]
 
 @dataclass(frozen=True)
 class Pair:
-    """A document with its gold mentions and those that are scored, whose titles went through redirects.
+    """A document with its gold mentions and those that are scored, whose titles went through redirects."""
 
-    Of `gold` those are scored, without a title where the dump lacks the page; `names` are the texts of all gold
-    mentions, which `link` was given. Links of the document's own, `without`, do not count.
-    """
-
-    gold: Sequence[Mention]
+    gold: Sequence[Mention]  # those that are scored, without a title where the dump lacks the page
     found: Sequence[Mention]
     text: str
-    names: Sequence[str] = ()
-    without: OwnLinks = NO_LINKS
+    names: Sequence[str] = ()  # the texts of all gold mentions, which `link` was given
+    without: OwnLinks = NO_LINKS  # links of the document's own, which do not count
 
     @classmethod
     def of(cls, gold: Document, found: Sequence[Mention], resolve: Resolve, without: OwnLinks = NO_LINKS) -> "Pair":
