@@ -4,6 +4,7 @@ import asyncio
 import heapq
 import itertools
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -76,18 +77,22 @@ class Batches:
 
     async def run(self) -> None:
         """Answers until it is cancelled."""
-        while await self._come.wait():
-            batch = self._batch()
-            self._began = time.monotonic()
-            replies = await in_thread(partial(answers_of, self.link, batch))
-            self._began = None
-            for asked, reply in zip(batch, replies, strict=True):
-                if asked.reply.done():  # nobody waits any more
-                    continue
-                if isinstance(reply, Exception):
-                    asked.reply.set_exception(reply)
-                else:
-                    asked.reply.set_result(reply)
+        thread = Thread()
+        try:
+            while await self._come.wait():
+                batch = self._batch()
+                self._began = time.monotonic()
+                replies = await thread.run(partial(answers_of, self.link, batch))
+                self._began = None
+                for asked, reply in zip(batch, replies, strict=True):
+                    if asked.reply.done():  # nobody waits any more
+                        continue
+                    if isinstance(reply, Exception):
+                        asked.reply.set_exception(reply)
+                    else:
+                        asked.reply.set_result(reply)
+        finally:
+            thread.end()
 
     def _batch(self) -> list[Asked]:
         """Take the shortest of those that wait; whose clients have gone are left out."""
@@ -102,12 +107,28 @@ class Batches:
         return batch
 
 
-async def in_thread(function: Callable[[], Any]) -> Any:
-    """The result of a function, which may raise nothing; unlike an executor's, its thread lets the process end."""
-    result: Future[Any] = Future()
-    result.set_running_or_notify_cancel()
-    threading.Thread(target=lambda: result.set_result(function()), daemon=True).start()
-    return await asyncio.wrap_future(result)
+class Thread:
+    """A thread that calls one function after the other; unlike an executor's it lets the process end."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        """Return the function's result; it may raise nothing."""
+        result: Future[Any] = Future()
+        self._calls.put((function, result))
+        return await asyncio.wrap_future(result)
+
+    def end(self) -> None:
+        """End it after what it has to call."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        while call := self._calls.get():
+            function, result = call
+            if result.set_running_or_notify_cancel():
+                result.set_result(function())
 
 
 def answers_of(link: Link, asked: Sequence[Asked]) -> list[bytes | Exception]:

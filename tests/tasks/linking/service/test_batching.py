@@ -158,9 +158,9 @@ def test_a_process_ends_though_something_is_computed() -> None:
     """An executor's thread would be waited for."""
     program = """
 import asyncio, time
-from tasks.linking.service.batching import in_thread
+from tasks.linking.service.batching import Thread
 async def main():
-    task = asyncio.create_task(in_thread(lambda: time.sleep(120)))
+    task = asyncio.create_task(Thread().run(lambda: time.sleep(120)))
     await asyncio.sleep(0.2)
     task.cancel()
 asyncio.run(main())
