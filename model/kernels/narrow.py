@@ -7,6 +7,7 @@ Elsewhere, and where torch compiles a layer, torch's own operations do it, again
 
 import functools
 import importlib.util
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+logger = logging.getLogger(__name__)
 _SEEDS = 2**31 - 1
 _COLUMNS = 4096  # of logits at once
 _PROGRAMS = 512  # that add up the gradients of a layer norm, each those of some rows
@@ -23,8 +25,17 @@ _PROGRAMS = 512  # that add up the gradients of a layer norm, each those of some
 
 @functools.cache
 def has_triton() -> bool:
-    """Return whether Triton is installed, which comes with torch for CUDA."""
-    return importlib.util.find_spec("triton") is not None
+    """Return whether Triton's kernels run on the GPU here; it comes with torch for CUDA, and needs a C compiler."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    try:
+        query, key, value = torch.zeros(3, 1, 1, 8, dtype=torch.bfloat16, device="cuda")
+        gather([(query, key, value)], 3)
+    except Exception as error:  # whatever it lacks, the layers have another way
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        logger.warning("Triton's kernels cannot be used (%s): steps in bf16 are slower", reason[0])
+        return False
+    return True
 
 
 def suits(tensor: Tensor, dtype: torch.dtype | None = None) -> bool:
@@ -53,24 +64,25 @@ class Copy:
         cls.steps += 1
 
     def __init__(self) -> None:
-        self.made_of: Any = None
-        self.tensors: list[Tensor] = []  # so that no other gets the id of one of them
-        self.values: list[Tensor] = []
+        self.made: tuple[Any, list[Tensor], list[Tensor]] = (None, [], [])
 
     def of(self, dtype: torch.dtype, *groups: Sequence[Tensor]) -> list[Tensor]:
         """The rows of all tensors of each group, in that type."""
         tensors = [each for group in groups for each in group]
         now = dtype, Copy.steps, [(id(each), each._version, each.device) for each in tensors]
-        if now != self.made_of:
-            self.made_of, self.tensors, self.values = now, tensors, []
-            parts: list[Tensor] = []
-            with torch.inference_mode(False), torch.no_grad():
-                for group in groups:
-                    sizes = [len(each) for each in group]
-                    self.values.append(group[0].new_empty(sum(sizes), *group[0].shape[1:], dtype=dtype))
-                    parts += self.values[-1].split(sizes)
-                torch._foreach_copy_(parts, tensors)
-        return self.values
+        made_of, _, values = self.made
+        if now == made_of:
+            return values
+        values, parts = [], list[Tensor]()
+        with torch.inference_mode(False), torch.no_grad():
+            for group in groups:
+                sizes = [len(each) for each in group]
+                values.append(group[0].new_empty(sum(sizes), *group[0].shape[1:], dtype=dtype))
+                parts += values[-1].split(sizes)
+            torch._foreach_copy_(parts, tensors)
+        # At once, for other threads; and with the tensors, so that no other gets the id of one of them.
+        self.made = now, tensors, values
+        return values
 
 
 register_optimizer_step_post_hook(Copy.count_step)
@@ -143,6 +155,8 @@ class Project(torch.autograd.Function):
         for gradient, weight, count, places in zip(of_outputs, weights, context.counts, context.places, strict=True):
             part = slice(begin, begin + count)
             begin += count
+            if gradient is None:  # nobody took this product
+                gradient = states.new_zeros(count, len(weight))
             if of_states is not None and of_rest is None:
                 torch.mm(gradient, weight, out=of_states[part])
             elif of_states is not None:
@@ -201,12 +215,12 @@ class AddNorm(torch.autograd.Function):
         rows, width = branch.shape
         seed = draw_seed() if dropout else 0
         output, added = torch.empty_like(branch), torch.empty_like(branch)
-        means, scales = branch.new_empty(2, rows, dtype=torch.float32)
+        means, scales = (branch.new_empty(rows, dtype=torch.float32) for _ in range(2))
         context.rest = width, dropout, seed
-        launch(
-            "add_norm_forward", rows, branch, residual, branch_bias, weight, bias, output, added, means, scales,
-            width, epsilon, dropout, seed, BLOCK=block(width), DROPS=dropout > 0,
-        )  # fmt: skip
+        inputs = branch.contiguous(), residual.contiguous(), branch_bias, weight, bias
+        kept = output, added, means, scales
+        constants = {"BLOCK": block(width), "DROPS": dropout > 0}
+        launch("add_norm_forward", rows, *inputs, *kept, width, epsilon, dropout, seed, **constants)
         context.save_for_backward(added, means, scales, weight)
         return output
 
@@ -219,10 +233,10 @@ class AddNorm(torch.autograd.Function):
         of_residual = torch.empty_like(added)
         of_branch = torch.empty_like(added) if dropout else of_residual
         sums = means.new_empty(3, programs, width)
-        launch(
-            "add_norm_backward", programs, gradient.contiguous(), added, means, scales, weight, of_branch, of_residual,
-            sums, len(added), width, dropout, seed, BLOCK=block(width), DROPS=dropout > 0,
-        )  # fmt: skip
+        inputs = gradient.contiguous(), added, means, scales, weight
+        constants = {"BLOCK": block(width), "DROPS": dropout > 0}
+        outputs = of_branch, of_residual, sums
+        launch("add_norm_backward", programs, *inputs, *outputs, len(added), width, dropout, seed, **constants)
         return of_branch, of_residual, *sums.sum(dim=1).to(weight.dtype), None, None
 
 
@@ -256,14 +270,15 @@ def gather(parts: Sequence[tuple[Tensor, Tensor, Tensor]], columns: int) -> Tens
 
 
 def cross_entropy(logits: Tensor, bias: Tensor, labels: Tensor, *, learns: bool) -> tuple[Tensor, Tensor]:
-    """Losses of logits (rows, vocabulary) without their bias, and how many logits are before the label's, (rows) both.
+    """Losses of logits (rows, vocabulary) without their bias, and how many are before the label's, (rows) both.
 
     Where it `learns`, the gradients of the losses lie in the place of the logits afterwards.
     """
     losses = logits.new_empty(len(logits), dtype=torch.float32)
+    vocabulary, step = logits.shape[1], logits.stride(0)
     ranks = torch.empty_like(losses, dtype=torch.int32)
     tensors = logits, bias, labels, losses, ranks
-    launch("cross_entropy", len(logits), *tensors, logits.shape[1], BLOCK=_COLUMNS, LEARNS=learns, num_warps=8)
+    launch("cross_entropy", len(logits), *tensors, vocabulary, step, BLOCK=_COLUMNS, LEARNS=learns, num_warps=8)
     return losses, ranks
 
 

@@ -15,6 +15,7 @@ from torch.nn import functional
 from model.kernels import narrow
 from model.kernels.narrow import Copy, product_type, wide, wide_product
 
+_ALIGNED = 64  # numbers of bf16
 LOGITS, NARROW_LOGITS = 1 << 25, 1 << 30  # at most so many at once, in float32 and in bf16 on a GPU
 
 
@@ -42,8 +43,9 @@ def linear_cross_entropy(
     """
     device, dtype = states.device.type, product_type(states)
     rows = copy.of(dtype, [table])[0] if copy and narrow.suits(states, dtype) else table
+    learns = torch.is_grad_enabled() and any(each.requires_grad for each in (states, table, bias))
     with torch.autocast(device, enabled=False):
-        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, rows, dtype, adds_in_place)
+        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, rows, dtype, adds_in_place, learns)
     return loss, correct
 
 
@@ -60,13 +62,16 @@ class LinearCrossEntropy(torch.autograd.Function):
         rows: Tensor,
         dtype: torch.dtype,
         adds_in_place: bool,
+        learns: bool,
     ) -> tuple[Tensor, Tensor]:
         # Itself, since hooks of checkpointing give another tensor back, whose gradient nobody reads.
         context.leaf = table if adds_in_place else None
         context.dtype = dtype
         if narrow.suits(states, dtype) and len(states) * len(table) <= NARROW_LOGITS:
-            logits = states.to(dtype) @ rows.to(dtype).T
-            losses, ranks = narrow.cross_entropy(logits, bias, labels, learns=any(context.needs_input_grad))
+            # Rows that begin at multiples of 128 bytes: products are slow where they do not.
+            logits = states.new_empty(len(states), -(-len(table) // _ALIGNED) * _ALIGNED, dtype=dtype)[:, : len(table)]
+            torch.mm(states.to(dtype), rows.to(dtype).T, out=logits)
+            losses, ranks = narrow.cross_entropy(logits, bias, labels, learns=learns)
             context.save_for_backward(states, table, bias, labels, rows, None, logits)
             context.parts = [slice(0, len(table))]
             correct = (ranks == 0).sum()
@@ -86,7 +91,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             exponentials = logits.sub_(top[:, None]).exp_()
             sums = exponentials.sum(dim=1)
             total = torch.logaddexp(total, top + sums.log())
-            if len(parts) == 1 and any(context.needs_input_grad):
+            if len(parts) == 1 and learns:
                 # One part serves the backward pass, too.
                 kept = less_one(exponentials.div_(sums[:, None]), labels, part)
         context.save_for_backward(states, table, bias, labels, rows, total, kept)
@@ -122,7 +127,7 @@ class LinearCrossEntropy(torch.autograd.Function):
                 write_product(of_logits.T, scaled, of_table[part], is_added=is_added)
         if leaf is not None and needs_table:
             leaf.grad, of_table = of_table, None
-        return of_states, of_table, of_bias, None, None, None, None
+        return of_states, of_table, of_bias, None, None, None, None, None
 
 
 def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
@@ -160,6 +165,18 @@ def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool
         output.add_(product)
     else:
         output.copy_(product)
+
+
+def sums_of_rows(ids: Tensor, gradient: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """For each of the distinct `ids` (tokens), below `rows`, the sum of its rows of `gradient` (tokens, width).
+
+    Sums are in the tokens' order. There are as many ids and sums as tokens, so that no device is waited for: the last
+    ones are any ids, and zeros.
+    """
+    ordered, order = ids.sort(stable=True)
+    runs = (ordered.diff(prepend=ordered[:1]) != 0).cumsum(0)
+    found = torch.arange(len(ids), device=ids.device).remainder_(rows).scatter_(0, runs, ordered)
+    return found, torch.ops.aten.embedding_dense_backward(gradient[order], runs, len(ids), -1, False)
 
 
 class Table(nn.Embedding):
@@ -201,8 +218,9 @@ class LookUp(torch.autograd.Function):
         is_learnt = ids != context.padding
         if weight.grad is None:
             weight.grad = torch.zeros_like(weight)
-        if weight.is_cuda:  # sums up in an order of its own, where `index_add_` has none; and nobody is waited for
-            weight.grad.index_put_((ids.long(),), (gradient * is_learnt[..., None]).to(weight.dtype), accumulate=True)
+        if weight.is_cuda:
+            learnt = (gradient * is_learnt[..., None]).to(weight.dtype).flatten(0, -2)
+            weight.grad.index_add_(0, *sums_of_rows(ids.long().flatten(), learnt, len(weight)))
         else:
             weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))
         return None, None, None

@@ -134,7 +134,7 @@ def gather(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def cross_entropy(  # type: ignore[no-untyped-def]
-    logits, bias, labels, losses, ranks, vocabulary, BLOCK: tl.constexpr, LEARNS: tl.constexpr
+    logits, bias, labels, losses, ranks, vocabulary, step, BLOCK: tl.constexpr, LEARNS: tl.constexpr
 ):
     """Write a row's loss and how many logits are before its label's, and over the logits the loss's gradient.
 
@@ -142,7 +142,7 @@ def cross_entropy(  # type: ignore[no-untyped-def]
     """
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(labels + row)
-    begin = logits + row * vocabulary
+    begin = logits + row * step
     own = tl.load(begin + label).to(tl.float32) + tl.load(bias + label)
     highest, total, rank = -float("inf"), 0.0, 0
     for first in range(0, vocabulary, BLOCK):

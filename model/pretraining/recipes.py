@@ -147,10 +147,14 @@ class Recipe:
         return replace(self, phases=(phase,), masked_word_share=self.masked_word_share or MASKED_SHARE)
 
     def table(self) -> dict[str, Any]:
-        """All values as a recipe's file has them, of JSON's types: a list for each value of the phases."""
+        """All values as a recipe's file has them, of JSON's types: a list for each value of the phases.
+
+        `deterministic` only where it is true: by what this returns runs know themselves, also those from before it.
+        """
         kinds = {"phases": [phase.trainable for phase in self.phases]}
         columns = {name: [getattr(phase, name) for phase in self.phases] for name in COLUMNS}
-        rest = {name: value for name, value in asdict(self).items() if name != "phases"}
+        left_out = ("phases",) if self.deterministic else ("phases", "deterministic")
+        rest = {name: value for name, value in asdict(self).items() if name not in left_out}
         return kinds | columns | rest | {"betas": list(self.betas)}
 
 

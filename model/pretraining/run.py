@@ -103,9 +103,7 @@ def identity(
     configuration: Configuration, corpus: Corpus, module: LukeForPretraining, profile: str, seed: int
 ) -> dict[str, Any]:
     """The values that define a run; its recipe is the one that was given, on whatever device it goes on."""
-    base_model, recipe = configuration.base_model, configuration.recipe.table()
-    if not recipe["deterministic"]:
-        del recipe["deterministic"]  # runs from before there was such a value go on
+    base_model = configuration.base_model
     return {
         "version": VERSION,
         "sequences": corpus.fingerprint,
@@ -114,7 +112,7 @@ def identity(
         "profile": profile,
         "seed": seed,
         "base_model": SCRATCH if base_model == SCRATCH else fingerprint_model(base_model),
-        "recipe": recipe,
+        "recipe": configuration.recipe.table(),
         "config": asdict(module.config),
     }
 

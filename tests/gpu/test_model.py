@@ -34,7 +34,10 @@ BOTH = pytest.mark.parametrize("entity_aware", [False, True])
 
 def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
     torch.manual_seed(1)
-    return shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
+    module = shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
+    for _, table in module.heads.values():
+        table.adds_in_place = True  # as in pretraining
+    return module
 
 
 def outcome(

@@ -480,7 +480,6 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
 
 def test_what_large_needs_is_computed_as_the_page_says() -> None:
 
-    from model.kernels.tables import NARROW_LOGITS
     from model.luke.batch import Shape
     from model.luke.config import PRESETS
     from model.pretraining.recipes import _KEPT_BYTES, MASKED_SHARE, PAPER_RECIPE
@@ -513,5 +512,8 @@ def test_what_large_needs_is_computed_as_the_page_says() -> None:
         assert f"| {tokens:,} | {' | '.join(sizes)} | {(fixed + states) / 1e9:.0f} GB |" in text
     # With checkpointing, of the largest micro-batch: each layer's input, and one layer's states.
     again = (2 * config.num_hidden_layers + KEPT_BY_KERNELS) * tokens * width
-    whole, less = ((fixed + each + 2 * NARROW_LOGITS) / 1e9 for each in (states, again))
+    logits = masked[0] * config.vocab_size + masked[1] * config.entity_vocab_size
+    logits *= 2 * tokens / (512 + entities)
+    assert f"take {logits / 1e9:.1f} GB more" in text
+    whole, less = ((fixed + each + logits) / 1e9 for each in (states, again))
     assert f"{whole:.0f} GB, {less:.0f} GB with `gradient_checkpointing`" in text

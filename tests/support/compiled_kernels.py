@@ -25,7 +25,7 @@ def forms() -> Iterator[tuple[Any, list[str], dict[str, Any]]]:
     for has_other in (True, False):
         yield kernels.gather, [*[NARROW] * 7, INTEGER, INTEGER], {"BLOCK": 1024, "HAS_OTHER": has_other}
     for learns in (True, False):
-        types = [NARROW, WIDE, "*i64", WIDE, "*i32", INTEGER]
+        types = [NARROW, WIDE, "*i64", WIDE, "*i32", INTEGER, INTEGER]
         yield kernels.cross_entropy, types, {"BLOCK": 4096, "LEARNS": learns}
 
 

@@ -34,7 +34,7 @@ _MOVE_NOTHING = {
     *("new_empty_strided", "permute", "promote_types", "select", "slice", "split", "split_with_sizes", "squeeze"),
     *("t", "transpose", "unbind", "unsqueeze", "view", "_unsafe_view"),
 }
-_LOOK_UPS = ("embedding", "index_put_")
+_LOOK_UPS = ("embedding", "index_add_")
 
 
 class Launches(TorchDispatchMode):

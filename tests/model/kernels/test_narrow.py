@@ -144,6 +144,37 @@ def test_a_loss_is_that_of_parts(learns: bool, narrow_on_cpu: list[str], monkeyp
 
 
 @pytest.mark.usefixtures("narrow_on_cpu")
+def test_what_does_not_lie_row_by_row_is_read_all_the_same() -> None:
+    """Columns of a wider matrix, a transposed one, and a gradient that is one row over and over."""
+    norm, linear = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+    wide, turned = random(ROWS, 2 * WIDTH, seed=1), random(WIDTH, ROWS, seed=2).T
+    inputs = [wide[:, :WIDTH].requires_grad_(), turned.requires_grad_()]
+    direction = random(1, WIDTH, seed=3).expand(ROWS, WIDTH)
+    found = narrow.add_norm(inputs[0], linear, inputs[1], norm, 0.0)
+    wanted = narrow.add_norm(inputs[0].contiguous(), linear, inputs[1].contiguous(), norm, 0.0)
+    assert torch.equal(found, wanted)
+    of_found = torch.autograd.grad(found, inputs, direction)
+    of_wanted = torch.autograd.grad(wanted, inputs, direction.contiguous())
+    assert all(torch.equal(*pair) for pair in zip(of_found, of_wanted, strict=True))
+
+
+def test_without_a_gpu_or_a_compiler_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("triton")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrow, "gather", lambda *of: 1 / 0)
+        assert not narrow.has_triton.__wrapped__()
+    assert [record.message for record in caplog.records][0].startswith("Triton's kernels cannot be used (")
+
+
+def test_seeds_are_those_of_torch_s_generator() -> None:
+    torch.manual_seed(3)
+    seeds = [narrow.draw_seed() for _ in range(4)]
+    assert len({*seeds}) == 4
+    torch.manual_seed(3)
+    assert [narrow.draw_seed() for _ in range(4)] == seeds
+
+
+@pytest.mark.usefixtures("narrow_on_cpu")
 def test_of_equal_logits_the_first_is_before_the_others() -> None:
     logits = torch.tensor([[1.0, 5.0, 5.0, 2.0]] * 4).bfloat16()
     _, ranks = narrow.cross_entropy(logits, torch.zeros(4), torch.tensor([0, 1, 2, 3]), learns=False)
@@ -168,6 +199,19 @@ def test_gradients_of_a_layer_that_two_kinds_share_are_those_of_two_products() -
         torch.autograd.grad(found, inputs, directions), torch.autograd.grad(wanted, inputs, directions), strict=True
     ):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_a_product_that_nobody_takes_adds_nothing() -> None:
+    layers = nn.Linear(WIDTH, 5), nn.Linear(WIDTH, 5)
+    states = torch.randn(ROWS, WIDTH, requires_grad=True)
+    first, _, rest = narrow.project(
+        states, *((count, Weights(layer)) for count, layer in zip((4, 3), layers, strict=True))
+    )
+    (first.sum() + rest.sum()).backward()
+    wanted = torch.ones(ROWS, WIDTH)
+    wanted[:4] += layers[0].weight.sum(dim=0)
+    torch.testing.assert_close(states.grad, wanted)
+    assert not layers[1].weight.grad.any()
 
 
 def test_a_layer_that_is_frozen_gets_no_gradient() -> None:

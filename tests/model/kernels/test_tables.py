@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.kernels import tables
-from model.kernels.tables import Table, linear_cross_entropy
+from model.kernels.tables import Table, linear_cross_entropy, sums_of_rows
 from model.luke.batch import FlatBatch
 from model.luke.heads import LukeForPretraining
 from tests.support.models import TINY, flat_of, random_batch
@@ -203,3 +203,17 @@ def test_gradients_lie_where_they_lay(pair: tuple[LukeForPretraining, LukeForPre
     before = [module.get_parameter(name).grad.data_ptr() for name in TABLES]
     gradients(module, some_batches(2), torch.float32)
     assert [module.get_parameter(name).grad.data_ptr() for name in TABLES] == before
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 40])
+def test_sums_of_rows_are_those_of_a_look_up(tokens: int) -> None:
+    """Ids that come many times, once and never, in a table with fewer rows than there are tokens."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, 9, (tokens,), generator=generator).clamp(min=3)
+    gradient = torch.randn(tokens, 5, generator=generator)
+    wanted = torch.zeros(9, 5).index_add_(0, ids, gradient)
+    found, sums = sums_of_rows(ids, gradient, 9)
+    torch.testing.assert_close(torch.zeros(9, 5).index_add_(0, found, sums), wanted)
+    filled = len({*ids.tolist()})
+    assert sorted({*ids.tolist()}) == found[:filled].tolist()
+    assert not sums[filled:].any()

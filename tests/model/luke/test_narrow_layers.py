@@ -77,6 +77,15 @@ def test_a_compiled_layer_is_made_of_torch_s_operations(narrow_on_cpu: list[str]
 
 
 @pytest.mark.usefixtures("narrow_on_cpu")
+def test_nothing_is_dropped_out_of_training() -> None:
+    batch, found = random_flat(LENGTHS["entities"], TINY), []
+    for config in (TINY, STILL):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            found.append(make(config, True).eval().luke(batch))
+    assert torch.equal(*found)
+
+
+@pytest.mark.usefixtures("narrow_on_cpu")
 def test_states_leave_the_model_in_the_type_of_its_weights() -> None:
     module, batch = make(STILL, True).eval(), random_flat(LENGTHS["entities"], STILL)
     with torch.no_grad():

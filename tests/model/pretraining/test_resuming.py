@@ -138,9 +138,7 @@ def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
 
 KILLED = """
 from model.luke.config import PRESETS
-from model.pretraining.recipes import RECIPES, choose
-from model.pretraining.run import identity
-from model.pretraining.start import build_model
+from model.pretraining.recipes import RECIPES
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, run
 PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
@@ -315,6 +313,7 @@ def test_deterministic_is_of_a_run_s_identity_only_where_it_is_true(sequences: P
         found.append(identity(configuration, corpus, module, "fixed", 1))
     assert found[0] == found[1]
     assert "deterministic" not in found[0]["recipe"]
+    assert "deterministic" not in choose("tiny").table(), "by which stages name their folders"
     assert found[2]["recipe"] == found[0]["recipe"] | {"deterministic": True}
 
 
