@@ -163,7 +163,7 @@ def test_without_a_gpu_or_a_compiler_a_line_says_so(caplog: pytest.LogCaptureFix
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrow, "gather", lambda *of: 1 / 0)
         assert not narrow.has_triton.__wrapped__()
-    assert [record.message for record in caplog.records][0].startswith("Triton's kernels cannot be used (")
+    assert next(record.message for record in caplog.records).startswith("Triton's kernels cannot be used (")
 
 
 def test_seeds_are_those_of_torch_s_generator() -> None:
