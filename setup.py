@@ -35,6 +35,7 @@ setup(
         "workflows.planning": ["costs.toml"],
         "workflows.report": ["templates/*"],
         "workflows.report.paper": ["texts.toml"],
+        "workflows.run": ["help.toml"],
     },
     install_requires=[
         "apache-beam>=2.77,<2.78",  # pipeline/jobs/beam.py knows one of its threads by name

@@ -20,7 +20,7 @@ from pipeline import storage
 from pipeline.storage.locks import one_at_a_time
 from workflows.run.document import parse, path_of, template
 from workflows.run.document import read as text_of
-from workflows.run.kinds import AUTO, Option, resolved, similar
+from workflows.run.kinds import AUTO, Kind, resolved, similar
 from workflows.run.options import PRESET, defaults, elsewhere, option_of, options
 from workflows.run.tables import RECIPE, TABLES, Corpus, FineTuning, Linking, Machine, Pretraining, Sequences
 
@@ -88,7 +88,7 @@ class Run:
             if name == "version":
                 continue
             if name == "preset":
-                found[name] = checked(PRESET, values, f"{source}: preset", AUTO)
+                found[name] = checked(PRESET.kind, values, f"{source}: preset", AUTO)
             elif name not in TABLES:
                 known = ("preset", *TABLES)
                 raise ValueError(
@@ -125,7 +125,7 @@ def read_table(name: str, values: Mapping[str, Any], source: str, folder: str) -
         if key not in known:
             near = similar(key, known) or elsewhere(key)
             raise ValueError(f"{source}: [{name}] {key} is no field{near} (there are {', '.join(known)})")
-        read = checked(known[key], value, f"{source}: [{name}] {key}", by_default.get(key))
+        read = checked(known[key].kind, value, f"{source}: [{name}] {key}", by_default.get(key))
         found[key] = resolved(read, known[key].kind, folder)
     if name == "pretraining":
         recipe = {key: found.pop(key) for key in list(found) if key in RECIPE}
@@ -133,14 +133,14 @@ def read_table(name: str, values: Mapping[str, Any], source: str, folder: str) -
     return TABLES[name](**found)
 
 
-def checked(of: Option, value: Any, place: str, default: Any) -> Any:
+def checked(kind: Kind, value: Any, place: str, default: Any) -> Any:
     """A value of TOML as a run holds it. Raises: ValueError naming the place, what is found and what is wanted."""
     if value == AUTO and default == AUTO:
         return value
     try:
-        return of.kind.read(value)
+        return kind.read(value)
     except (ValueError, TypeError):
-        wanted = f"{of.kind.wanted}, or auto" if default == AUTO else of.kind.wanted
+        wanted = f"{kind.wanted}, or auto" if default == AUTO else kind.wanted
         raise ValueError(f"{place} is {value!r}, wanted {wanted}") from None
 
 
@@ -220,7 +220,7 @@ def _apply(document: tomlkit.TOMLDocument, change: Change, path: str) -> str:
             hint = similar(change.key, known)
             raise ValueError(f"{change.said}: no {change.key}{hint} (there are {', '.join(known)})")
     value = change.text if change.text == AUTO and default == AUTO else kind.of_text(change.text)
-    checked(Option(kind, ""), value, change.said, default)
+    checked(kind, value, change.said, default)
     value = resolved(value, kind, os.getcwd())
     holder: Any = document
     for name in (change.table, change.field if change.key else ""):

@@ -36,14 +36,14 @@ class Option:
     """A field of a table in a run file."""
 
     kind: Kind  # of its value
-    help: str  # what it is, for people
     flag: str = ""  # of the command line; empty where there is `--set` alone
     changes_bytes: bool = True  # whether what a stage writes depends on it
+    help: str = ""  # what it is, for people
 
 
-def option(default: Any, kind: Kind, help: str, *, flag: str = "", changes_bytes: bool = True) -> Any:
+def option(default: Any, kind: Kind, *, flag: str = "", changes_bytes: bool = True) -> Any:
     """A field of a dataclass, with its default; `auto` is a value where it is the default."""
-    metadata = {"option": Option(kind, help, flag, changes_bytes)}
+    metadata = {"option": Option(kind, flag, changes_bytes)}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)

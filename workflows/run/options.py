@@ -1,24 +1,25 @@
 """The options of all tables by their names, and that of the preset, which stands in no table."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from model.presets import PRESET_TABLES
 from workflows.run.kinds import Option, one_of
 from workflows.run.tables import RECIPE, TABLES
 
-PRESET = Option(
-    one_of(*PRESET_TABLES),
-    "sizes of model, vocabularies and training; auto: tiny, or base around a base model",
-    "--preset",
-)
+_HELP = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+PRESET = Option(one_of(*PRESET_TABLES), "--preset", help=_HELP["preset"])
 
 
-def options(name: str) -> dict[str, Option]:
+@cache
+def options(name: str) -> Mapping[str, Option]:
     """The options of a table by the names of their fields."""
-    declared = (field for field in fields(TABLES[name]) if "option" in field.metadata)
-    own = {field.name: field.metadata["option"] for field in declared}
+    declared = {field.name: field.metadata["option"] for field in fields(TABLES[name]) if "option" in field.metadata}
+    own = {key: replace(option, help=_HELP[name][key]) for key, option in declared.items()}
     return {**own, **RECIPE} if name == "pretraining" else own
 
 
