@@ -1,4 +1,4 @@
-"""The report's first screen as data: what was kept of the dump, four figures with their intervals, what to do next."""
+"""The report's first screen as data: what was kept of the dump, four figures with their intervals."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,18 +147,3 @@ def paragraph(linked: Figures | None) -> dict[str, Any] | None:
         room -= len(text)
         parts.append(part)
     return {"id": document["id"], "set": document["set"], "text": parts, "mentions": document["mentions"]}
-
-
-def commands(setting: Figures, workdir: str) -> list[tuple[str, str]]:
-    """The commands to run next, each with its purpose; the work directory is named from the folder that it lies in."""
-    if "preset" not in setting:  # nothing was pretrained
-        return [(f"luke look {workdir}", "shows the stages, and what each of them kept")]
-    tagger = f"luke run FineTune --workdir {workdir} --task ner --data DIR"
-    rows = [
-        (f"luke serve --workdir {workdir}", "shows a page where you type a text and see its links"),
-        (tagger, "makes a tagger from this model and your own train, dev and test files"),
-    ]
-    if setting["preset"] in ("tiny", "demo"):
-        larger = "luke run RunAll --workdir hour --run examples/runs/hour.toml --dump DUMP"
-        return [*rows, (larger, "pretrains for an hour of one core on a larger dump")]
-    return [*rows, (f"luke look {workdir} --page TITLE", "shows a page, its links and what was cut from it")]

@@ -15,21 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.report.charts import charts
-from workflows.report.overview import amount, commands, headline, paragraph
+from workflows.report.overview import amount, headline, paragraph
 from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
     import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
-VIEWS = {
-    "overview": "Overview",
-    "corpus": "Corpus",
-    "training": "Training",
-    "linking": "Linking",
-    "tasks": "Tasks",
-    "provenance": "Provenance",
-}
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
 
@@ -79,7 +71,7 @@ def render_page(
     import markupsafe
 
     speeds, runs, settings = speeds or {}, runs or {}, settings or {}
-    drawn, workdir = charts(content), shlex.quote(settings.get("workdir", "work"))
+    drawn = charts(content)
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     return render(
         "report.html",
@@ -87,11 +79,9 @@ def render_page(
         **{**content, "compared": compared},
         charts=drawn,
         named=lambda start: [name for name in drawn if name.startswith(start)],
-        views={view: title for view, title in VIEWS.items() if view != "linking" or content["linking"]},
         headline=headline(content, speeds),
         paragraph=paragraph(linked),
-        commands=commands(content["setting"], workdir),
-        workdir=workdir,
+        workdir=shlex.quote(settings.get("workdir", "work")),
         linked=linked,
         linked_data=markupsafe.Markup(as_data(linked)),
         runs=runs,

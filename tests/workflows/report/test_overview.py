@@ -12,7 +12,7 @@ from tests.support import report as report_for_tests
 from tests.support.stages import run_in_process, run_of
 from workflows import BuildSequences
 from workflows.report.linking import shown_document
-from workflows.report.overview import PARAGRAPH, commands, funnel, headline, paragraph
+from workflows.report.overview import PARAGRAPH, funnel, headline, paragraph
 from workflows.stages.pages import ExtractPages
 from workflows.stages.tables import BuildEntityVocab, ResolveLinks
 
@@ -89,9 +89,3 @@ def test_a_text_is_cut_between_words_and_never_in_a_mention() -> None:
     cut = paragraph({"documents": [shown_document(long, {}, lambda mention: mention.title)]})
     assert cut
     assert cut["text"] == [], "a mention is shown whole or not at all"
-
-
-def test_commands_name_the_work_directory() -> None:
-    assert all(" demo" in command for command, _ in commands({"preset": "small"}, "demo"))
-    assert "hour.toml" in commands({"preset": "demo"}, "demo")[-1][0]
-    assert commands({}, "demo") == [("luke look demo", "shows the stages, and what each of them kept")]

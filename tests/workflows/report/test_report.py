@@ -23,7 +23,7 @@ from tests.support.report import HOSTILE, WORDS
 from tests.support.stages import run_of
 from workflows.report.charts import POINTS, charts, held_out_words, known_entities, losses, reliability
 from workflows.report.corpus import corpus_figures
-from workflows.report.drawing import WIDTH
+from workflows.report.drawing import CHART
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
 from workflows.report.rendering import as_data, render_page, render_tables
@@ -105,6 +105,17 @@ def tables(content: dict[str, Any]) -> str:
     return render_tables(content, compare(content["cells"]))
 
 
+def test_commands_name_the_work_directory(content: dict[str, Any]) -> None:
+    def commands(preset: dict[str, str]) -> list[str]:
+        content["setting"] = {"profile": "fixed", "seed": 1, "base_model": "scratch"} | preset
+        page = render_page(content, compare([]), settings={"workdir": "demo"})
+        return re.findall("<dt><code>(luke .*?)</code></dt>", page)
+
+    assert all(" demo" in command for command in commands({"preset": "small"}))
+    assert "hour.toml" in commands({"preset": "demo"})[-1]
+    assert commands({}) == ["luke look demo"]
+
+
 def test_titles_stay_text(content: dict[str, Any]) -> None:
     page, markdown = Page(whole(content)), tables(content)
     assert [script.get("id") for script in page.all("script")] == ["data-linked", None]
@@ -135,7 +146,7 @@ def test_a_chart_of_many_lines_is_no_wider_than_its_place() -> None:
     drawn = losses({f"variant, seed {seed}": log for seed in range(40)}, "word")
     assert drawn
     _, _, width, _ = str(ElementTree.fromstring(drawn.svg).get("viewBox")).split()
-    assert float(width) < 1.6 * WIDTH
+    assert float(width) < 1.6 * CHART["width"]
 
 
 def test_long_logs_are_drawn_to_their_end() -> None:
