@@ -19,13 +19,6 @@ _WORDPIECE = ("tokenizer.json", "vocab.txt")
 _PIECES = "sentencepiece.bpe.model"
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _Unigram = tuple[list[tuple[str, float]], bytes, frozenset[str], str]
-# What is read of SentencePiece's models: names, numbers and types of fields.
-_FIELDS: dict[str, Sequence[tuple[str, int, Any]]] = {
-    "Piece": [("piece", 1, "TYPE_STRING"), ("score", 2, "TYPE_FLOAT")],
-    "Trainer": [("model_type", 3, "TYPE_INT32"), ("byte_fallback", 35, "TYPE_BOOL")],
-    "Normalizer": [("precompiled_charsmap", 2, "TYPE_BYTES")],
-    "Model": [("pieces", 1, "Piece"), ("trainer_spec", 2, "Trainer"), ("normalizer_spec", 3, "Normalizer")],
-}
 _IDS_WANTED = "wanted the ids 0, 1, 2, ..., each once; take the file that came with the model, unchanged"
 
 
@@ -162,27 +155,18 @@ def read_unigram(files: Mapping[str, Path]) -> _Unigram | None:
 
 def _read_sentencepiece(path: Path) -> _Unigram:
     """The same of SentencePiece's own file, whose pieces have the ids of fairseq's dictionary, as in XLM-R."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+    from google.protobuf import message
+    from transformers.convert_slow_tokenizer import import_protobuf
 
-    file = descriptor_pb2.FileDescriptorProto(name=_PIECES, package="pieces")
-    for name, given in _FIELDS.items():
-        fields_of = file.message_type.add(name=name).field
-        for field, number, kind in given:
-            is_message = kind in _FIELDS
-            values = {"type_name": f".pieces.{kind}"} if is_message else {"type": kind}
-            label = "LABEL_REPEATED" if kind == "Piece" else "LABEL_OPTIONAL"
-            fields_of.add(name=field, number=number, label=label, **values)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    model = message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))()
+    model = import_protobuf().ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
     except message.DecodeError as error:
         raise ValueError(f"{path}: no model of SentencePiece ({error}); take XLM-R's or mLUKE's, unchanged") from None
     pieces = [(each.piece, each.score) for each in model.pieces]
-    unigram, trainer = 1, model.trainer_spec
+    trainer = model.trainer_spec
     begins = [piece for piece, _ in pieces[:3]] == ["<unk>", "<s>", "</s>"]
-    if not begins or trainer.byte_fallback or trainer.model_type not in (0, unigram):
+    if not begins or trainer.byte_fallback or trainer.model_type != trainer.UNIGRAM:
         raise ValueError(
             f"{path}: {len(pieces):,} pieces, the first {[piece for piece, _ in pieces[:3]]}, of a model of type "
             f"{trainer.model_type}; wanted a Unigram model (1) that begins with <unk>, <s>, </s>, as XLM-R's"
