@@ -13,9 +13,8 @@ from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
-from pipeline.mediawiki.language_links import find_language_links
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import is_disambiguation, normalize_title
+from pipeline.mediawiki.titles import find_language_links, is_disambiguation, normalize_title
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, list_reasons, reasons_of
 from pipeline.storage.parquet import ParquetRows

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
+@cache
 def read_table(name: str) -> dict[str, Any]:
     """One of the tables in `data/`."""
     return tomllib.loads(resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8"))
@@ -23,17 +24,13 @@ LINK_TRAIL_LETTERS: dict[str, str] = _links["trail_letters"]
 LINK_PREFIX_LETTERS: dict[str, str] = _links["prefix_letters"]
 _LINK_TRAIL_WORDS: dict[str, str] = _links["trail_words"]
 
-REDIRECT_WORDS: dict[str, list[str]] = read_table("redirects")["words"]
-
 _switches = read_table("magic_words")
 _tags = read_table("tags")
-_disambiguation = read_table("disambiguation")
-_words = (*_switches["words"], *_tags["switches"], *map(str.lower, _disambiguation["switches"]))
+_words = (*_switches["words"], *_tags["switches"], *map(str.lower, read_table("disambiguation")["switches"]))
 ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
 MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
     f"＿＿{word}＿＿" for word in _switches["wide_words"]
 )
-VARIABLES: dict[str, list[str]] = _switches["variables"]
 
 _namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
@@ -52,19 +49,11 @@ NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
 WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
 WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: keys_of_names(names) for wiki, names in _namespaces["wikis"].items()}
 
-PRONUNCIATION_WORDS: dict[str, list[str]] = read_table("pronunciation")
-
-DISAMBIGUATION_SWITCHES = [f"__{word}__" for word in _disambiguation["switches"]]
-DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_disambiguation["templates"])
-OWN_DISAMBIGUATION_TEMPLATES: dict[str, list[str]] = _disambiguation["templates_of"]
-
 _prefixes = read_table("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
 OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
 WIKIMEDIA: dict[str, list[str]] = _prefixes["wikimedia"]
-
-NUMBER_FORMATS: dict[str, dict[str, Any]] = read_table("numbers")
 
 _scripts = read_table("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from pipeline.mediawiki.languages import NUMBER_FORMATS, base_language
+from pipeline.mediawiki.languages import base_language, read_table
 
 _NUMBER = re.compile(r"([-−]?)(\d*)(\.\d+)?(?:[Ee]([+-]?\d{1,3}))?", re.ASCII)
 _AT_START = re.compile(r"([+\-−±~≈<>]?\s*)(\d+(?:\.\d+)?)(?![\d.,]*\d)", re.ASCII)
@@ -60,4 +60,4 @@ ENGLISH = NumberFormat()
 @cache
 def number_format(language: str) -> NumberFormat:
     """Return how the wikis in a language write numbers."""
-    return NumberFormat(**NUMBER_FORMATS.get(base_language(language), {}))
+    return NumberFormat(**read_table("numbers").get(base_language(language), {}))

@@ -1,4 +1,4 @@
-"""Page titles: normalisation, redirects, disambiguation pages."""
+"""Page titles: normalisation, redirects, disambiguation pages, the pages of other languages."""
 
 import re
 import unicodedata
@@ -6,15 +6,12 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, DIRECTION_MARKS, decode_references, fold_name
-from pipeline.mediawiki.languages import (
-    DISAMBIGUATION_SWITCHES,
-    DISAMBIGUATION_TEMPLATES,
-    OWN_DISAMBIGUATION_TEMPLATES,
-    REDIRECT_WORDS,
-    base_language,
-)
+from pipeline.mediawiki.languages import base_language, read_table
 from pipeline.mediawiki.site import SiteInfo
 
+_DISAMBIGUATION = read_table("disambiguation")
+_SWITCHES = [f"__{word}__" for word in _DISAMBIGUATION["switches"]]
+_TEMPLATES = frozenset(_DISAMBIGUATION["templates"])
 _UNSEEN = re.compile(rf"[{DIRECTION_MARKS}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _REDIRECT = re.compile(r"\s*([#\uff03][^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]")
 # What MediaWiki allows in no title: markup, control characters, signatures, escapes and references that are left when
@@ -27,6 +24,10 @@ _ILLEGAL = re.compile(
 _MAX_BYTES = 255
 _MOST_COMPOSED = 1000  # characters; a longer title is invalid, and marks take the square of their number
 _KNOWN_NAMES = 1 << 12  # of templates, few of which are on most pages
+_NO_MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<(nowiki|pre)\b[^<>]{0,100}>.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_LANGUAGE_LINK = re.compile(
+    r"\[\[[ _]*+([a-z][a-z-]{1,20}+)[ _]*+:([^\[\]|\n]{1,300})(?:\|[^\[\]\n]{0,300})?\]\]", re.IGNORECASE
+)
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 
 
@@ -85,7 +86,7 @@ def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
     if match is None:
         return None
     word = match.group(1).lower().removeprefix("#")
-    if word != "redirect" and word not in REDIRECT_WORDS.get(base_language(site.language), ()):
+    if word != "redirect" and word not in read_table("redirects")["words"].get(base_language(site.language), ()):
         return None
     title, fragment = normalize_title(match.group(2), site)
     return (title, fragment) if title else None
@@ -95,7 +96,7 @@ def is_disambiguation(text: str, site: SiteInfo) -> bool:
     """Return whether a page calls a disambiguation template or has the switch ``__DISAMBIG__``, of any language."""
     before, *comments = text.split("<!--")
     visible = before + "".join(comment.partition("-->")[2] for comment in comments)
-    if "__" in visible and any(map(visible.__contains__, DISAMBIGUATION_SWITCHES)):
+    if "__" in visible and any(map(visible.__contains__, _SWITCHES)):
         return True
     return any(_names_disambiguation(name, site) for name in set(_TEMPLATE_NAME.findall(visible)))
 
@@ -106,6 +107,16 @@ def _names_disambiguation(template: str, site: SiteInfo) -> bool:
     prefix, colon, rest = name.partition(":")
     if colon and site.namespace_of(prefix + ":") == 10:
         name = rest.strip()
-    if name in DISAMBIGUATION_TEMPLATES or name.endswith(" disambiguation"):
+    if name in _TEMPLATES or name.endswith(" disambiguation"):
         return True
-    return name in OWN_DISAMBIGUATION_TEMPLATES.get(base_language(site.language), ())
+    return name in _DISAMBIGUATION["templates_of"].get(base_language(site.language), ())
+
+
+def find_language_links(text: str, site: SiteInfo) -> list[tuple[str, str]]:
+    """The (language, title) of each link that stands for the same page in another language, each once, in their order.
+
+    A link with a colon before it is one in the text.
+    """
+    codes = site.prefixes[0] - site.own_prefixes
+    found = ((code.lower(), title.strip(" _")) for code, title in _LANGUAGE_LINK.findall(_NO_MARKUP.sub("", text)))
+    return list(dict.fromkeys((code, title) for code, title in found if code in codes and title))

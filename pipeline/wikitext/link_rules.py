@@ -10,13 +10,13 @@ from urllib.parse import unquote
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
-    PRONUNCIATION_WORDS,
     TEMPLATE,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
     link_prefix,
     link_trail,
+    read_table,
 )
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
@@ -106,7 +106,8 @@ class LinkRules:
             )
         )
         language = base_language(site.language)
-        self.spoken = frozenset(PRONUNCIATION_WORDS["any"] + PRONUNCIATION_WORDS.get(language, []))
+        words = read_table("pronunciation")
+        self.spoken = frozenset(words["any"] + words.get(language, []))
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any
 
-from pipeline.mediawiki.languages import VARIABLES, base_language, read_table
+from pipeline.mediawiki.languages import base_language, read_table
 from pipeline.mediawiki.numbers import number_format
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
@@ -15,7 +14,6 @@ EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
 LONGEST_KNOWN = 500  # characters of a name that is remembered: a page may have longer ones, but no title
 _MOST_REDIRECTS = 4  # of a template, one after another
-_read_table = cache(read_table)
 
 DumpTemplates = Callable[[str], tuple[str, str] | None]
 """The body of a name's page in the dump, and the name that it redirects to, one of which is empty."""
@@ -55,7 +53,7 @@ class TemplateTable:
         site_name: str = "",
         keeps_case: bool = False,
     ) -> None:
-        tables = _read_table("templates")
+        tables = read_table("templates")
         self._dumped, self._prefixes, self._keeps_case = dumped, prefixes, keeps_case
         # A language's tables win over those of all, and the user's over both.
         found: list[Mapping[str, Any]] = [
@@ -67,7 +65,7 @@ class TemplateTable:
         self.wiki = Wiki(language, site_name, names, months, number_format(language))
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
         self._rules: dict[str, Rule] = {}
-        for function, words in VARIABLES.items():
+        for function, words in read_table("magic_words")["variables"].items():
             rule = self._compile(f"={function}")
             self._rules |= {f"{fold(word)}:".lower(): rule for word in words}
             self._rules |= {fold(word): rule for word in words if function.startswith("variable")}

@@ -58,7 +58,7 @@ class Unit(NamedTuple):
 
 @cache
 def _tables() -> dict[str, Any]:
-    data = read_table("units")
+    data = dict(read_table("units"))
     tables: dict[str, Any] = {name: data.pop(name) for name in ("same", "ranges", "prefixes", "scales")}
     units = {code: Unit(kind, **unit) for kind, codes in data.items() for code, unit in codes.items()}
     return tables | {"units": units | {name: units[code] for name, code in tables["same"].items()}}

@@ -4,8 +4,8 @@ from time import process_time
 
 import pytest
 
-from pipeline.mediawiki.language_links import find_language_links
 from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import find_language_links
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ())
 

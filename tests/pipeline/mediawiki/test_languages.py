@@ -14,6 +14,16 @@ TABLES = {
     for name, value in vars(languages).items()
     if name.isupper()
 }
+DISAMBIGUATION = languages.read_table("disambiguation")
+TABLES |= {
+    "DISAMBIGUATION_SWITCHES": [f"__{word}__" for word in DISAMBIGUATION["switches"]],
+    "DISAMBIGUATION_TEMPLATES": sorted({*DISAMBIGUATION["templates"]}),
+    "NUMBER_FORMATS": languages.read_table("numbers"),
+    "OWN_DISAMBIGUATION_TEMPLATES": DISAMBIGUATION["templates_of"],
+    "PRONUNCIATION_WORDS": languages.read_table("pronunciation"),
+    "REDIRECT_WORDS": languages.read_table("redirects")["words"],
+    "VARIABLES": languages.read_table("magic_words")["variables"],
+}
 
 
 def test_tables_are_those_that_the_stages_were_made_with() -> None:
