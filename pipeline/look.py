@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from glob import escape, glob
 from itertools import islice
@@ -45,17 +45,17 @@ def describe_manifest(folder: str, manifest: storage.Manifest) -> Iterator[str]:
         ("dropped", dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0])))),
         ("facts", manifest.facts),
     ):
-        if flat := dict(_flat("", values)):
+        if named := dict(flat("", values)):
             yield f"\n{title}"
-            width = max(map(len, flat))
-            yield from (f"  {name:<{width}}  {_cell(value)}" for name, value in flat.items())
+            width = max(map(len, named))
+            yield from (f"  {name:<{width}}  {_cell(value)}" for name, value in named.items())
 
 
-def _flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Values by name, those of tables one by one under dotted names, but for the innermost tables."""
     for name, value in values.items():
         if isinstance(value, Mapping) and within.count(".") < _MAX_DOTS:
-            yield from _flat(f"{within}{name}.", value)
+            yield from flat(f"{within}{name}.", value)
         else:
             yield f"{within}{name}", value
 
@@ -177,10 +177,14 @@ def describe_workdir(workdir: str) -> Iterator[str]:
         if not siblings:
             rows.append((stage, name, size, _finished(folder), dropped, kept))
     header = ("stage", "folder", "size", "made (UTC)", "dropped", "kept")
-    rows = [header, *sorted(rows, key=lambda row: row[3])]
+    yield from aligned([header, *sorted(rows, key=lambda row: row[3])], "<<><><")
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str = "<<<<") -> Iterator[str]:
+    """Rows as lines, their columns as wide as the widest cell, which begin (<) or end (>) alike."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, "<<><><", widths, strict=True))
+        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
         yield "  ".join(cells).rstrip()
 
 

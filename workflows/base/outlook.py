@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline import storage
+from pipeline.look import aligned
 from workflows.base.stage import Stage, Step
-from workflows.base.terminal import aligned
 from workflows.run.kinds import AUTO
 from workflows.run.options import homes
 
@@ -18,7 +18,7 @@ Row = tuple[str, str, str, str]  # stage, folder, state, why
 def table(step: Step) -> str:
     """A line for each stage that a step needs: its folder, done or not, and why it would be made."""
     rows = _rows(step)
-    return aligned(rows, left=4) if rows else f"{step.title} makes nothing"
+    return "\n".join(aligned(rows)) if rows else f"{step.title} makes nothing"
 
 
 def to_make(step: Step) -> str:
@@ -26,7 +26,7 @@ def to_make(step: Step) -> str:
     rows = [row for row in _rows(step) if row[2] != DONE]
     if not rows:
         return f"{step.title}: all is done"
-    return f"{step.title} would make:\n{aligned(rows, left=4)}"
+    return f"{step.title} would make:\n" + "\n".join(aligned(rows))
 
 
 def _rows(step: Step) -> list[Row]:

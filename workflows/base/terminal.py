@@ -1,10 +1,10 @@
-"""Progress and tables for somebody at a terminal, and a check that a service answers."""
+"""Progress for somebody at a terminal, and a check that a service answers."""
 
 import contextlib
 import functools
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 _CONNECT_SECONDS = 5
 
@@ -44,16 +44,3 @@ def check_reachable(parameter: str, *addresses: str) -> None:
 def on_terminal() -> bool:
     """Return whether somebody watches: progress is shown on a terminal only."""
     return sys.stderr.isatty()
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Rows as lines, their columns as wide as the widest cell; the first `left` begin alike, the others end alike."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if at < left else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "\n".join(map(str.rstrip, lines))

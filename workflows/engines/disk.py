@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipeline import storage
 from pipeline.storage.locks import one_at_a_time
@@ -110,9 +111,7 @@ def check_room(name: str, wanted: Mapping[str, tuple[str, float]]) -> None:
             )
 
 
-def _existing(folder: str) -> str:
+def _existing(folder: str) -> Path:
     """The folder, or the nearest around it that is there."""
-    folder = os.path.abspath(folder)
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    return folder
+    path = Path(folder).absolute()
+    return next(each for each in (path, *path.parents) if each.is_dir())

@@ -190,18 +190,17 @@ def spark_work(name: str) -> Iterator[None]:
 
 def stop_spark() -> None:
     """Free the memory and the scratch of the run's Spark session, if there is one."""
-    if "pyspark" in sys.modules:
-        from pipeline.jobs import spark_session
+    with _at_end:
+        if "pyspark" in sys.modules:
+            from pipeline.jobs import spark_session
 
-        spark_session.stop()
-    _at_end.close()
+            spark_session.stop()
 
 
 def _end() -> None:
     """At the end of the program; the JVM may be gone."""
     with contextlib.suppress(Exception):
         stop_spark()
-    _at_end.close()
 
 
 @functools.cache

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, remote_sources
-from workflows.base import machine, terminal
+from pipeline.look import aligned
+from workflows.base import machine
 from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room
 from workflows.engines.spark import scratch_root
@@ -141,7 +142,7 @@ class Plan(Step):
             state = "made" if stage.complete() else "to make" if stage.title in found else "not estimated"
             rows.append((stage.title, state, *cells))
         rows.append(("all", "", *_cells(total)))
-        return terminal.aligned(rows, left=2)
+        return "\n".join(aligned(rows, "<<>>>>"))
 
 
 def _cells(found: Estimate) -> list[str]:

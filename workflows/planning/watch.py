@@ -18,7 +18,7 @@ from typing import Any
 from pipeline import look, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.storage import locks
-from workflows.base import outlook, terminal
+from workflows.base import outlook
 from workflows.base.stage import RUN_RECORD, Stage
 from workflows.report.rendering import duration
 from workflows.report.training_curves import EVALUATION, METRICS, SPEED, read_lines
@@ -141,9 +141,9 @@ def show(workdir: str, *, is_once: bool) -> None:
         states = Counter(row[1] for row in rows)
         busy = time.monotonic() if RUNNING in states else busy
         is_over = is_once or {*states} == {DONE} or time.monotonic() - busy > _PATIENCE
-        table = terminal.aligned([[cell.translate(_ONE_LINE) for cell in row[:4]] for row in rows], left=4)
+        table = look.aligned([[cell.translate(_ONE_LINE) for cell in row[:4]] for row in rows])
         curves = [line for row in rows if row[1] != WAITING for line in _curves(row[4], size.columns, bars)]
-        lines = [*table.split("\n"), *curves][0 if is_once else 4 - size.lines :]
+        lines = [*table, *curves][0 if is_once else 4 - size.lines :]
         if is_over and RUNNING not in states:
             is_done = {*states} == {DONE}
             lines += ["all is done" if is_done else "nobody is at work; the same command goes on from here"]

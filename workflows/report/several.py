@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from pipeline.look import flat
 from workflows.report import training_curves
 from workflows.report.charts import COMPARED, PRETRAIN, Chart, by_step, chart
 from workflows.report.drawing import SHARE, Axis, Series
@@ -154,19 +155,11 @@ def curves(names: Sequence[str], runs: Sequence[Reported]) -> Iterator[tuple[str
 
 def shown_settings(run: Run) -> dict[str, str]:
     """The values of a run by their full names, as texts: of absolute paths, where things lie is nobody's business."""
-    return {
-        name: os.path.basename(os.path.normpath(text)) if os.path.isabs(text) else text
-        for name, text in _named("", run.tables())
-    }
-
-
-def _named(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The values in a table, each by its full name."""
-    if not isinstance(value, Mapping):
-        yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        return
-    for key, each in value.items():
-        yield from _named(name if key == "recipe" else ".".join(filter(None, (name, key))), each)
+    texts = (
+        (name.replace(".recipe.", "."), ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for name, value in flat("", run.tables())
+    )
+    return {name: os.path.basename(os.path.normpath(text)) if os.path.isabs(text) else text for name, text in texts}
 
 
 if __name__ == "__main__":
