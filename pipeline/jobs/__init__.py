@@ -10,7 +10,7 @@ supervisor       runs a job over blocks in a process of its own, and isolates a 
 beam             the main program of that process: the blocks on a Beam runner
 spark_session    Spark's session: settings, progress, errors, end
 spark_parts      reading tables, and writing them in parts that do not depend on the cluster
-spark_conf       Spark's settings of its log
+spark_conf       Spark's settings of its log, and those that tables are computed with
 
 FetchDump and FetchQids need no engine (`pipeline/dump`), and TrainTokenizer none (`pipeline/sequences`).
 A `build` writes into the stage's `folder`, on Beam by `run` over blocks, and names inputs in errors as the user did.

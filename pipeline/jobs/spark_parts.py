@@ -21,21 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
+from pipeline.jobs.spark_session import READING
 from pipeline.storage.parts import Written, check_parts, raise_problem
 
 _BLOCKS_PER_PART = 4
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
-_WHOLE_FILES = str(1 << 40)  # bytes; no file is larger
 _WRITTEN = "part long, host string, problem string, path string, bytes long, sha256 string, rows long"
-# Whatever a user's configuration says, what cannot be read is an error. And the driver alone lists files: an executor
-# that does not see one would leave it out without a word.
-_READING = {
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": str((1 << 31) - 1),
-    "spark.sql.files.maxPartitionBytes": _WHOLE_FILES,
-    "spark.sql.files.openCostInBytes": _WHOLE_FILES,
-}
 
 
 def keep(frame: DataFrame) -> DataFrame:
@@ -96,7 +87,7 @@ class SparkJob:
 
     def read(self, stage: str, table: str) -> DataFrame:
         """A table as a DataFrame, a file of which is a partition: rows that lie together stay together."""
-        for name, value in {**_READING, "spark.sql.shuffle.partitions": str(self.parts)}.items():
+        for name, value in {**READING, "spark.sql.shuffle.partitions": str(self.parts)}.items():
             self.session.conf.set(name, value)
         # Spark takes paths for patterns.
         urls = (f"file://{os.path.abspath(path)}" for path in self.paths(stage, table))

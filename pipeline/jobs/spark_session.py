@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tempfile
+import tomllib
 import traceback
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
@@ -20,20 +21,9 @@ from pyspark.sql import SparkSession
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
 _SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
 
-# What tables have to be computed with: the settings of a user give way.
-FIXED = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-}
-# Spark reads these from the environment, too.
-_VARIABLES = {
-    "spark.driver.memory": "SPARK_DRIVER_MEMORY",
-    "spark.executor.memory": "SPARK_EXECUTOR_MEMORY",
-    "spark.local.dir": "SPARK_LOCAL_DIRS",
-}
 OWN_CONF = Path(__file__).with_name("spark_conf")
+_CONF: dict[str, dict[str, str]] = tomllib.loads((OWN_CONF / "tables.toml").read_text(encoding="utf-8"))
+FIXED, READING = _CONF["fixed"], _CONF["reading"]
 _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
@@ -43,7 +33,7 @@ def users_settings() -> dict[str, str]:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
     found = (_PROPERTY.match(line) for line in lines if not line.startswith(("#", "!")))
-    variables = {key: os.environ[name] for key, name in _VARIABLES.items() if name in os.environ}
+    variables = {key: os.environ[name] for key, name in _CONF["variables"].items() if name in os.environ}
     return {match[1]: match[2] for match in found if match} | variables
 
 
@@ -82,9 +72,7 @@ def session(
         os.environ["LC_ALL"] = "C.UTF-8"  # or Java finds no file whose name is beyond ASCII
     settings = {
         "spark.driver.memory": f"{memory_bytes >> 20}m",
-        "spark.driver.maxResultSize": "0",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        **_CONF["quiet"],
         **({"spark.driver.extraJavaOptions": _SHORT_WORK} if is_short else {}),
         **defaults,
         **users,

@@ -44,25 +44,20 @@ Sense = tuple[str, int, float, float]
 """The fields of an annotation behind its place."""
 
 
+@dataclass(eq=False)
 class Annotator:
     """Finds entities in texts. Names do not overlap: from left to right, the longest first, between word boundaries.
 
-    A table of the profile `fixed` tells case, one of `paper` does not.
+    A table of the profile `fixed` tells case, one of `paper` does not. `open` says what the least values are.
     """
 
-    def __init__(
-        self,
-        table: MentionTable,
-        *,
-        min_link_probability: float = MIN_LINK_PROBABILITY,
-        min_commonness: float = MIN_COMMONNESS,
-    ) -> None:
-        """Annotate by a mention table; `open` says what the least values are."""
-        self.table = table
-        self.min_link_probability = min_link_probability
-        self.min_commonness = min_commonness
+    table: MentionTable
+    min_link_probability: float = MIN_LINK_PROBABILITY
+    min_commonness: float = MIN_COMMONNESS
+
+    def __post_init__(self) -> None:
         self._sense = lru_cache(_NAMES_AT_HAND)(self._find_sense)
-        self._on_page = lru_cache(_PAGES_AT_HAND)(table.pages.get)
+        self._on_page = lru_cache(_PAGES_AT_HAND)(self.table.pages.get)
 
     @classmethod
     def open(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
 from importlib import metadata
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 
 import sentencex
 
@@ -37,7 +37,7 @@ def split(
     Raises: ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
     find = find_splitter(splitter)
-    if find is not _sentencex:
+    if find is not None:
         spans = _checked(find(text, language), text, splitter)
     elif profile == "paper":
         spans = _between(_piece_ends(text, language), text)
@@ -106,13 +106,13 @@ def _around_links(spans: SequenceOf[tuple[int, int]], links: SequenceOf[tuple[in
 
 
 @functools.cache
-def find_splitter(name: str) -> Splitter:
-    """The splitter of that name: `sentencex`, or `module:function`, a function of (text, language) to spans.
+def find_splitter(name: str) -> Splitter | None:
+    """The splitter `module:function` of that name, a function of (text, language) to spans; None for `sentencex`.
 
     Raises: ValueError: there is none.
     """
     if name == DEFAULT:
-        return _sentencex
+        return None
     module, colon, function = name.partition(":")
     if not colon:
         raise ValueError(f"sentence splitter {name}: wanted {DEFAULT} or module:function")
@@ -127,14 +127,10 @@ def find_splitter(name: str) -> Splitter:
 
 def splitter_identity(name: str) -> list[str]:
     """Return a splitter's name, and its version or, of the user's, the SHA-256 of its module."""
-    if find_splitter(name) is _sentencex:
+    if find_splitter(name) is None:
         return [name, metadata.version(DEFAULT)]
     source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
     return [name, storage.file_sha256(source) if source else ""]
-
-
-def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
-    return pairwise((0, *_piece_ends(text, language), len(text)))
 
 
 def _piece_ends(text: str, language: str) -> list[int]:

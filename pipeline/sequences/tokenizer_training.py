@@ -105,11 +105,8 @@ def train_tokenizer(texts: Iterable[str], folder: str | Path, vocab_size: int) -
     """Learn a byte-level BPE from texts and write it in RoBERTa's format: ids 0 to 3 as there, <mask> last.
 
     The same texts in the same order give the same files. The vocabulary is smaller than ``vocab_size`` where
-    the texts hold too few different words; ValueError below 261 (256 bytes and five special tokens).
+    the texts hold too few different words; it is 261 (256 bytes and five special tokens) at least.
     """
-    smallest = 256 + len(SPECIAL_TOKENS)
-    if vocab_size < smallest:
-        raise ValueError(f"tokenizer vocabulary size: found {vocab_size}, wanted at least {smallest}")
     tokenizer = Tokenizer(models.BPE())
     too_long = Regex(f"{_WITHOUT_BLANKS}{{{LONGEST_RUN}}}(?={_WITHOUT_BLANKS})")
     cut = pre_tokenizers.Split(too_long, "merged_with_previous")

@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,18 +47,16 @@ class FineTuneGrid(RetriesFailures, TorchStage):
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The grid in the order task, variant, seed; found once, so that one run has one grid."""
-        return tuple(self._cells())
-
-    def _cells(self) -> Iterator[Cell]:
-        tuning = self.settings.fine_tuning
+        tuning, cells = self.settings.fine_tuning, list[Cell]()
         for name in itertools.product(tuning.tasks, tuning.variants, tuning.seeds):
             kind = TunedFineTune if tuning.tuned and name[0] not in NOT_TUNED else FineTune
             stage: FineTuningStage = self.clone(kind, **dict(zip(NAME, name, strict=True)))
             try:
                 _ = stage.data_folder(), stage.given_weights()
-                yield Cell(*name, stage)
+                cells.append(Cell(*name, stage))
             except Missing as missing:
-                yield Cell(*name, missing=missing)
+                cells.append(Cell(*name, missing=missing))
+        return tuple(cells)
 
     def stages(self) -> list[FineTuningStage]:
         """The cells that can be fine-tuned."""

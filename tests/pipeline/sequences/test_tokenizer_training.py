@@ -107,11 +107,6 @@ def test_training_is_deterministic_and_in_robertas_format(tmp_path: Path) -> Non
     assert 261 < len(vocab) <= 350
 
 
-def test_too_small_a_vocabulary_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="found 100, wanted at least 261"):
-        train_tokenizer([WORDS], tmp_path, 100)
-
-
 @pytest.mark.parametrize("letter", "漢かカกກកကབé한яa")
 def test_letters_of_every_script_without_blanks_count(tmp_path: Path, letter: str) -> None:
     paths = write(tmp_path, [(1, 0, letter * 10)], 1)
