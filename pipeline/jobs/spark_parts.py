@@ -12,7 +12,9 @@ import re
 import socket
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +24,9 @@ from pyspark.sql import functions as F
 
 from pipeline import storage
 from pipeline.jobs.spark_session import READING
-from pipeline.storage.parts import Written, check_parts, raise_problem
 
 _BLOCKS_PER_PART = 4
+_SHOWN = 5  # parts in a message
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 _WRITTEN = "part long, host string, problem string, path string, bytes long, sha256 string, rows long"
 
@@ -188,6 +190,73 @@ def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str,
             pending = table.to_batches()
         writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
     return count
+
+
+# What the tasks say
+
+
+class Written(NamedTuple):
+    """A task's words about its part: the file that it wrote, or why it did not; none of one that is kept."""
+
+    part: int
+    host: str
+    problem: str = ""
+    path: str = ""
+    bytes: int = 0
+    sha256: str = ""
+    rows: int = 0
+
+
+def check_parts(
+    folder: str,
+    key: str,
+    numbers: Sequence[int],
+    written: Iterable[Written],
+    kept: Mapping[int, storage.Result],
+    patience: float,
+) -> dict[int, storage.Result]:
+    """Hold what tasks say that they wrote against what is found: record, size, rows and SHA-256 of every part.
+
+    `kept` are the records of the parts that were there before; what shows late is waited for. Return the record of
+    each part. Raises: ValueError: names the parts that are not there or not the same, and their hosts. They are made
+    again by the next run.
+    """
+    said = {each.part: each for each in written}
+    raise_problem(each.problem for each in said.values())
+    found = storage.await_blocks(folder, key, numbers, patience)
+
+    def problem(number: int) -> str:
+        if number not in said:
+            return "no task wrote it"
+        each, record = said[number], found.get(number)
+        wanted = kept.get(number) or storage.Result((storage.FileEntry(each.path, each.bytes, each.sha256, each.rows),))
+        (entry,) = wanted.files
+        path = storage.join(folder, entry.path)
+        if record is None:
+            size = storage.file_size(path)
+            state = "its record is missing" if size == entry.bytes else f"{size} of {entry.bytes} bytes"
+            return f"{each.host}: {'missing' if size is None else state}"
+        if record.files != wanted.files or storage.file_sha256(path) != entry.sha256:
+            return f"{each.host}: other content"
+        return ""
+
+    with ThreadPoolExecutor() as pool:
+        problems = dict(zip(numbers, pool.map(problem, numbers), strict=True))
+    if wrong := [number for number in numbers if problems[number]]:
+        storage.forget_blocks(folder, wrong)
+        shown = ", ".join(f"part {number} ({problems[number]})" for number in wrong[:_SHOWN])
+        raise ValueError(
+            f"{folder}: {len(wrong)} of {len(numbers)} parts are not found as they were written within {patience:g} s: "
+            f"{shown}{', ...' * (len(wrong) > _SHOWN)}; {storage.SHARED}; run the stage again, the others are kept"
+        )
+    return found
+
+
+def raise_problem(problems: Iterable[str]) -> None:
+    """Raise a ValueError with what a worker says of a folder that it does not see or cannot write, if one does."""
+    if lines := sorted(set(problems) - {""}):
+        others = f" (and {len(lines) - 1} more such lines)" if len(lines) > 1 else ""
+        raise ValueError(lines[0] + others)
 
 
 def unreadable_file(error: BaseException) -> str | None:

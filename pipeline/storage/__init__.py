@@ -2,7 +2,6 @@
 
 files      files, written by rename; hashes
 blocks     the pieces of a stage's work, each committed on its own; the page at work; what other machines see
-parts      of a table, written by tasks on several machines
 failures   unexpected errors in words, and how much a stage may drop
 manifests  what a finished stage holds, written last; the newest finished folder of each stage
 parquet    Parquet files of fixed row groups, so that equal rows give equal bytes

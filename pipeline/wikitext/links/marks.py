@@ -5,9 +5,8 @@ from collections import Counter
 
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.links.brackets import read_brackets
+from pipeline.wikitext.links.brackets import mark_plain, read_brackets
 from pipeline.wikitext.links.paper import mark_left_over
-from pipeline.wikitext.links.plain import mark_plain
 from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN, protect
 
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"

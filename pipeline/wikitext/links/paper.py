@@ -10,8 +10,7 @@ from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.links.brackets import plain_label
-from pipeline.wikitext.links.plain import mark_plain
+from pipeline.wikitext.links.brackets import mark_plain, plain_label
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN
 
 # mwparserfromhell's time grows with the square of the open brackets, and doubles with each address in double brackets

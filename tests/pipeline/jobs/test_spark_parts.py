@@ -16,8 +16,7 @@ import pytest
 
 from pipeline import storage
 from pipeline.jobs import spark_parts
-from pipeline.jobs.spark_parts import SparkJob
-from pipeline.storage.parts import check_parts
+from pipeline.jobs.spark_parts import SparkJob, check_parts
 from workflows.engines import spark as engine
 
 pytestmark = pytest.mark.slow

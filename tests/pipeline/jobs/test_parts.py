@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.storage.parts import Written, check_parts
+from pipeline.jobs.spark_parts import Written, check_parts
 
 
 def test_a_part_that_no_task_wrote_is_named(tmp_path: Path) -> None:
