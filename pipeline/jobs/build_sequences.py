@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -53,23 +53,22 @@ def build(
     folder: str,
     settings: Settings,
     *,
-    pages: int,
+    check: Callable[[storage.Result], None],
     titles: Sequence[str],
-    max_rejected: float,
-    max_dropped: float,
     source: str,
     is_one_of_several: bool = False,
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
-    `titles` are those of the entity vocabulary, by id; `source` is the parameter that names the texts, for errors.
-    Raises: ValueError: too many pages or sentences are dropped, or no sequence is left and there are no other wikis.
+    `check` sees whether too many pages or sentences are dropped; `titles` are those of the entity vocabulary, by id;
+    `source` is the parameter that names the texts, for errors. Raises: ValueError: no sequence is left, and there are
+    no other wikis.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
 
     storage.log_failures(folder, result.files)
-    check_drops(result, pages, max_rejected, max_dropped)
+    check(result)
     read = result.facts.get("sentences_read", 0)
     if not result.rows.get(SEEN) and not is_one_of_several:
         held_out = result.rows.get(HELD_OUT)

@@ -16,7 +16,7 @@ from pipeline.jobs.read_templates import TemplatePages
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import find_language_links, is_disambiguation, normalize_title
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
-from pipeline.storage.failures import check_pages, list_reasons, reasons_of
+from pipeline.storage.failures import list_reasons
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
@@ -50,7 +50,6 @@ def build(
     site: Mapping[str, Any],
     profile: str,
     allow_truncated: bool,
-    max_rejected: float,
     dump: str,
     templates: str = "",
     language_links: bool = False,
@@ -58,7 +57,7 @@ def build(
     """Write the five tables, block by block, and with `language_links` that of the pages in other languages.
 
     `site` is what FetchDump says of the wiki; without `templates`, the folder of ReadTemplates, the dump's templates
-    are not shown. Raises: ValueError: the dump is damaged, too many pages are rejected, or there is no article.
+    are not shown. Raises: ValueError: the dump is damaged, or there is no article.
     """
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
@@ -72,7 +71,6 @@ def build(
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
     if not rows["pages"]:
         raise no_article(dump, f"its {read:,}", +drops | Counter({"redirects": rows["redirects"]}))
-    check_pages(reasons_of(result.drops), read, max_rejected)
     if drops["pages:truncated"] or drops["dump:end_missing"]:
         logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])
     return result

@@ -235,7 +235,7 @@ class Stage(Step):
             self.check_limits(manifest)
         return is_same
 
-    def check_limits(self, made: storage.Manifest) -> None:
+    def check_limits(self, made: Result) -> None:
         """Check what was made against the limits of the run. Raises: ValueError: one is passed."""
 
     def is_done(self) -> bool:
@@ -286,6 +286,7 @@ class Stage(Step):
         identity = self.identity()
         storage.clear_if_changed(self.folder, storage.digest(identity))
         result = self.work()
+        self.check_limits(result)
         # A cluster's worker may have been killed, and others have done its work.
         storage.sweep_temporary(self.folder)
         manifest = storage.Manifest(

@@ -131,7 +131,7 @@ class FetchDump(CorpusStage):
             is_remote(self.corpus.dump) or fetch.is_unchanged(fetch.find_parts(self.corpus.dump), self.folder)
         )
 
-    def check_limits(self, made: storage.Manifest) -> None:
+    def check_limits(self, made: Result) -> None:
         if "truncated" in made.facts and not self.corpus.allow_truncated:
             raise TruncatedDump(made.facts["truncated"])
 
@@ -205,7 +205,7 @@ class ExtractPages(DumpReader):
         found = self.values("corpus", "profile", "block_size", "allow_truncated") | self.own_rules("wiki_rules")
         return found | (self.values("corpus", "interlanguage_links") if self.corpus.interlanguage_links else {})
 
-    def check_limits(self, made: storage.Manifest) -> None:
+    def check_limits(self, made: Result) -> None:
         check_pages(reasons_of(made.drops), made.facts["pages_read"], self.corpus.max_rejected)
 
     def check_needs(self) -> None:
@@ -219,7 +219,6 @@ class ExtractPages(DumpReader):
         return self.read(
             extract_pages.build,
             profile=self.corpus.profile,
-            max_rejected=self.corpus.max_rejected,
             dump=self.corpus.dump,
             templates=self.clone(ReadTemplates).folder if self.corpus.dump_templates else "",
             language_links=self.corpus.interlanguage_links,

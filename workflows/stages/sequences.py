@@ -150,7 +150,7 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
             "sentence_splitter": splitter_identity(self.sequences.sentence_splitter),
         }
 
-    def check_limits(self, made: storage.Manifest) -> None:
+    def check_limits(self, made: Result) -> None:
         from pipeline.jobs.build_sequences import check_drops
 
         _, pages, _ = self.texts()
@@ -161,7 +161,7 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
         from pipeline.sequences.packing import Limits
 
         vocab = self.clone(BuildEntityVocab)
-        paths, pages, source = self.texts()
+        paths, _, source = self.texts()
         settings = build_sequences.Settings(
             tokenizer=self.tokenizer_folder(),
             aliases=storage.join(vocab.folder, ALIASES),
@@ -176,10 +176,8 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
             paths,
             self.folder,
             settings,
-            pages=pages,
+            check=self.check_limits,
             titles=EntityVocab.load(vocab.folder).titles,
-            max_rejected=self.corpus.max_rejected,
-            max_dropped=self.sequences.max_dropped_sentences,
             source=source,
             is_one_of_several=self.is_of_several(),
         )

@@ -150,5 +150,5 @@ def test_a_dump_without_articles_is_told_early_with_what_it_holds(
     with pytest.raises(ValueError, match=re.escape(f"among {among} pages ({among[-2:]} {what});")):
         extract_pages.build(
             run, [str(path)], 4096, "", site=SITE.to_dict(), profile="fixed", allow_truncated=False,
-            max_rejected=0.1, dump="dump.xml",
+            dump="dump.xml",
         )  # fmt: skip

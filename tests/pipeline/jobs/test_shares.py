@@ -46,8 +46,7 @@ def test_reasons_come_commonest_first() -> None:
     assert list_reasons({"b": 1, "a": 1, "c": 1200}) == "1,200 c, 1 a, 1 b"
 
 
-@pytest.mark.parametrize("limit", [0.001, 1.0])
-def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -> None:
+def test_a_dump_without_an_article_says_what_became_of_its_pages() -> None:
     def run(*_: object) -> dict[int, storage.Result]:
         rows = {"pages": 0, "paragraphs": 0, "redirects": 1, "rejected": 3, "links": 0}
         drops = {"pages:other_namespace": 2, "rejected:no_title": 1, "rejected:broken_xml": 2}
@@ -60,4 +59,4 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
         "no_title); wanted a dump of articles"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        extract_pages.build(run, [dump], 1 << 20, "", **options, max_rejected=limit, dump="dump.xml")
+        extract_pages.build(run, [dump], 1 << 20, "", **options, dump="dump.xml")

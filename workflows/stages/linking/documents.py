@@ -92,7 +92,7 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
             check_ner(self.linking.ner)
         super().check()
 
-    def check_limits(self, made: storage.Manifest) -> None:
+    def check_limits(self, made: Result) -> None:
         rejected = reasons_of(made.drops)
         check_pages(rejected, made.rows["pages"] + sum(rejected.values()), self.corpus.max_rejected)
 
