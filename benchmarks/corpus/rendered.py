@@ -129,7 +129,7 @@ class Places:
 
     def __init__(self, page: Page) -> None:
         self.source = unicodedata.normalize("NFC", page.source)
-        self.templates = TemplateTable(page.language)
+        self.templates = TemplateTable(SiteInfo(page.language, "", "first-letter", ()))
         self.spans = [match.span() for match in _WORD.finditer(self.source)]
         words = [self.source[start:end] for start, end in self.spans]
         blocks = SequenceMatcher(None, page.running, words).get_matching_blocks()

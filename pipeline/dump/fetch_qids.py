@@ -23,18 +23,13 @@ from pipeline.dump.page_props import PageProps
 
 logger = logging.getLogger("pipeline")
 
-PROPERTY, DISAMBIGUATION = "wikibase_item", "disambiguation"
+PROPERTIES = PROPERTY, DISAMBIGUATION = "wikibase_item", "disambiguation"
 _TABLES = schemas.TABLES["FetchQids"]
 _PATHS = {name: f"{name}/block-00000.parquet" for name in _TABLES}
 _QID = re.compile(rb"Q[1-9]\d{0,17}")
 _AT_ONCE = 1 << 14  # rows
 _FEW = 0.5  # of a dump's pages: fewer with an item may mean that the file is of another dump
 Integers = NDArray[np.int64]
-
-
-def open_items(path: str) -> PageProps:
-    """The rows that link pages to items. Raises: ValueError: there is no such file, or it is another one."""
-    return PageProps(path, (PROPERTY, DISAMBIGUATION))
 
 
 def fetch(part: str, folder: str, progress: Progress) -> str:
@@ -58,7 +53,7 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
     own_items, is_ambiguous = np.zeros(len(ids), np.int32), np.zeros(len(ids), np.bool_)
     read = named = 0
     with ExitStack() as stack:
-        items = stack.enter_context(open_items(path))
+        items = stack.enter_context(PageProps(path, PROPERTIES))
         tables = {
             name: stack.enter_context(storage.parquet_rows(storage.join(folder, at), _TABLES[name].schema))
             for name, at in _PATHS.items()

@@ -74,9 +74,6 @@ class Words:
         self._paragraphs = [batch.column(1).to_numpy() for batch in batches]
         self._bounds = _bounds(batches)
 
-    def __len__(self) -> int:
-        return int(self._bounds[-1])
-
     def number(self, word: str) -> int | None:
         """The number of a word, or None; a long one is not remembered."""
         return self._number(word) if len(word) <= _REMEMBERED_CHARACTERS else self._numbers.get(word)

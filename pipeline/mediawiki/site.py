@@ -40,7 +40,7 @@ class SiteInfo:
     @cached_property
     def _keys(self) -> dict[str, int]:
         keys = dict(CANONICAL_NAMESPACES)
-        project = fold_name(self._names.get(4, "project"))
+        project = fold_name(self.names.get(4, "project"))
         for alias, key in namespace_aliases(self.language, self.dbname).items():
             keys[alias.replace("$1", project)] = key
         keys.update({fold_name(name): key for key, name in self.namespaces if name})
@@ -49,7 +49,8 @@ class SiteInfo:
         return keys
 
     @cached_property
-    def _names(self) -> dict[int, str]:
+    def names(self) -> dict[int, str]:
+        """The local names of namespaces, as far as ``<siteinfo>`` lists them."""
         return {key: BLANKS.sub(" ", name) for key, name in self.namespaces if name}
 
     def namespace_of(self, title: str) -> int:
@@ -87,10 +88,6 @@ class SiteInfo:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
         codes = {self.language.lower(), *OWN_PREFIXES.get(wiki_name(self.language, self.dbname), ())}
         return frozenset(codes.intersection(chain(*self.prefixes)) - self._interwiki)
-
-    def namespace_name(self, key: int) -> str | None:
-        """The local name of a namespace, or None where ``<siteinfo>`` lists none."""
-        return self._names.get(key)
 
     def to_dict(self) -> dict[str, Any]:
         """A form that JSON can hold."""

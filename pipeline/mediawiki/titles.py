@@ -56,7 +56,7 @@ def _canonical(title: str, site: SiteInfo) -> str:
     prefix = ""
     if key:
         written, _, title = title.partition(":")
-        prefix = (site.namespace_name(key) or capitalize(written.strip(" "), site)) + ":"
+        prefix = (site.names.get(key) or capitalize(written.strip(" "), site)) + ":"
         title = title.strip(" ")
     return prefix + capitalize(title, site)
 

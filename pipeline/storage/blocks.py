@@ -139,15 +139,12 @@ def sweep(folder: str, blocks: Mapping[int, Result]) -> int:
 
 def merge_blocks(blocks: Mapping[int, Result]) -> Result:
     """All blocks as one record: files in the order of block numbers, counts added up."""
-    files: list[FileEntry] = []
-    rows: Counter[str] = Counter()
-    drops: Counter[str] = Counter()
-    facts: Counter[str] = Counter()
+    rows, drops, facts = Counter[str](), Counter[str](), Counter[str]()
     for _, record in sorted(blocks.items()):
-        files += record.files
         rows.update(record.rows)
         drops.update(record.drops)
         facts.update(record.facts)
+    files = (entry for record in blocks.values() for entry in record.files)
     return Result(tuple(sorted(files, key=lambda entry: entry.path)), rows, drops, facts)
 
 

@@ -10,7 +10,6 @@ from urllib.parse import unquote
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
-    TEMPLATE,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
@@ -93,18 +92,10 @@ class LinkRules:
     def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site
         self.paper = profile == "paper"
-        own = parse_rules(site.rules)
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
-        keeps_case = site.case == "case-sensitive"
-        self.templates = (
-            None
-            if self.paper
-            else TemplateTable(
-                site.language, dumped, site.spellings(TEMPLATE), own.get("templates"), site.name, keeps_case
-            )
-        )
+        self.templates = None if self.paper else TemplateTable(site, dumped)
         language = base_language(site.language)
         words = read_table("pronunciation")
         self.spoken = frozenset(words["any"] + words.get(language, []))
@@ -112,7 +103,7 @@ class LinkRules:
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
         self.pattern = re.compile(rf"{opening}([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
-        self.variants = own.get("variants") or VARIANTS.get(language, ())
+        self.variants = parse_rules(site.rules).get("variants") or VARIANTS.get(language, ())
         self.line_joint = "" if language in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {

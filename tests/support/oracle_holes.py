@@ -1,5 +1,6 @@
 """The oracle's holes: the rules of `pipeline.wikitext.holes`, walked over a line character by character."""
 
+from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.templates.table import TemplateTable
 
 HOLE = "\ue000"  # where something was cut
@@ -14,7 +15,7 @@ def closed(line: Line, language: str, unspaced: bool) -> Line:
     """A line without its holes."""
     if not any(char == HOLE for char, _ in line):
         return line
-    lead_in = TemplateTable(language).lead_in
+    lead_in = TemplateTable(SiteInfo(language, "", "first-letter", ())).lead_in
     for _ in range(3):
         line = brackets(line, lead_in)
     line = at_start(line)

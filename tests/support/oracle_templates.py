@@ -16,7 +16,7 @@ from pipeline.wikitext.templates.table import TemplateTable, silent
 
 def expanded(text: str, site: SiteInfo) -> str:
     """The wikitext of a page with the text of each template that has a rule in its place."""
-    table = TemplateTable(site.language)
+    table = TemplateTable(site)
     tree = mwparserfromhell.parse(text, skip_style_tags=True)
     replace_all(tree, table, "")
     return str(tree)

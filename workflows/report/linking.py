@@ -41,11 +41,6 @@ EXTRA = "extra"  # the gold document has no link here
 UNLINKED = "unlinked"  # nor has the gold document a link here to a page that the dump knows
 
 
-def linking_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
-    """The scores of documents by each method; None where none were made."""
-    return stages[STAGE].read_json(SCORES) if STAGE in stages else None
-
-
 def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     """Documents to read with their links, for the page alone; None where none were linked."""
     if STAGE not in stages:

@@ -14,6 +14,7 @@ from pipeline import storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.containers import TruncatedDump, packed_size
 from pipeline.dump.download import Source, is_remote, is_wiki_name
+from pipeline.dump.page_props import PageProps
 from pipeline.dump.pages import read_site_info
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.wiki_rules import read_rules
@@ -259,7 +260,7 @@ class FetchQids(CorpusStage):
         if not self.has_qids():
             raise ValueError(f"corpus.page_props {self.corpus.page_props}: FetchQids has nothing to read; give a file")
         if self.corpus.page_props != AUTO:
-            with fetch_qids.open_items(self.corpus.page_props):
+            with PageProps(self.corpus.page_props, fetch_qids.PROPERTIES):
                 pass
 
     def work(self) -> Result:

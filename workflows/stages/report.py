@@ -13,7 +13,7 @@ from pipeline import storage
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_figures, wiki_rows
-from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
+from workflows.report.linking import LINKED_TEXTS, SCORES, STAGE, linked_texts
 from workflows.report.overview import funnel
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_page, render_tables
@@ -133,7 +133,7 @@ class Report(CorpusStage):
             "funnel": funnel(found),
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
             "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
-            "linking": linking_figures(found),
+            "linking": found[STAGE].read_json(SCORES) if STAGE in found else None,
             "cells": self.clone(FineTuneGrid).read_json(EXPERIMENTS)["cells"],
         }
 

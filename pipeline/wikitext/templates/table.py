@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pipeline.mediawiki.languages import base_language, read_table
+from pipeline.mediawiki.languages import TEMPLATE, base_language, read_table
 from pipeline.mediawiki.numbers import number_format
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.wiki_rules import parse_rules
 from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
 from pipeline.wikitext.templates.rules import Rule, Wiki, compile_rule
@@ -39,30 +41,22 @@ def fold(name: str, prefixes: Collection[str] = ("template",), *, keeps_case: bo
 class TemplateTable:
     """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
-    `lead_in` are small words that stand before a template alone, and go with it; `languages` are names by code, in
-    the wiki's language; `site_name` is the wiki's own name. With `keeps_case` the dump's
-    templates are told apart by the case of their first letter, too.
+    `lead_in` are small words that stand before a template alone, and go with it. Where titles keep their case, the
+    dump's templates are told apart by the case of their first letter, too.
     """
 
-    def __init__(
-        self,
-        language: str,
-        dumped: DumpTemplates | None = None,
-        prefixes: Collection[str] = ("template",),
-        own: Mapping[str, Any] | None = None,
-        site_name: str = "",
-        keeps_case: bool = False,
-    ) -> None:
-        tables = read_table("templates")
-        self._dumped, self._prefixes, self._keeps_case = dumped, prefixes, keeps_case
+    def __init__(self, site: SiteInfo, dumped: DumpTemplates | None = None) -> None:
+        tables, own = read_table("templates"), parse_rules(site.rules).get("templates")
+        self._dumped, self._prefixes = dumped, site.spellings(TEMPLATE)
+        self._keeps_case = site.case == "case-sensitive"
         # A language's tables win over those of all, and the user's over both.
         found: list[Mapping[str, Any]] = [
-            tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables
+            tables[code] for code in (EVERYWHERE, base_language(site.language)) if code in tables
         ]
         months = found[-1].get("months", ())
         found += [own] if own else []
         names: dict[str, str] = _merged(found, "languages")
-        self.wiki = Wiki(language, site_name, names, months, number_format(language))
+        self.wiki = Wiki(site.language, site.name, names, months, number_format(site.language))
         self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
         self._rules: dict[str, Rule] = {}
         for function, words in read_table("magic_words")["variables"].items():

@@ -35,7 +35,7 @@ def test_together_and_alone_are_the_same(site: str, raws: list[str]) -> None:
 @pytest.mark.parametrize("written", ["{}", "Template:{}", "été {}", "a:{}", "{}#b"])
 def test_names_of_any_length_leave_no_memory_behind(written: str) -> None:
     """A hostile page has as many long names as it likes; what is remembered of a dump stays small."""
-    rules, templates = LinkRules(SITE, "fixed"), TemplateTable("en")
+    rules, templates = LinkRules(SITE, "fixed"), TemplateTable(SITE)
     rules.resolve(written), templates.find(written)
     tracemalloc.start()
     try:
@@ -52,7 +52,7 @@ def test_names_of_any_length_leave_no_memory_behind(written: str) -> None:
 def test_names_that_come_late_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_KNOWN_NAMES", 4)
     asked: list[str] = []
-    templates = TemplateTable("en", lambda name: asked.append(name))
+    templates = TemplateTable(SITE, lambda name: asked.append(name))
     for name in ("a1", "a2", "a3", "a4", "a5", "a6", "a5", "a6", "a5"):
         templates.find(name)
     assert asked == ["a1", "a2", "a3", "a4", "a5", "a6"]

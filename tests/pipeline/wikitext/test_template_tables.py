@@ -82,7 +82,7 @@ def test_a_rule_shows_nothing_wrong(language: str, source: str, wrong: str) -> N
 
 @pytest.mark.parametrize("language", LARGEST)
 def test_the_largest_wikis_have_tables(language: str) -> None:
-    table, own = TemplateTable(language), TABLES[language]
+    table, own = TemplateTable(SiteInfo(language, "", "first-letter", ())), TABLES[language]
     names = {name for names in own.get("forms", {}).values() for name in names} | set(own.get("text", {}))
     assert sum(table.find(name)[1] not in (None, silent) for name in names) >= 40
     assert len(own["months"]) == 12

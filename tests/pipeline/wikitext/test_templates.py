@@ -163,7 +163,7 @@ def test_a_rule_with_a_lone_bracket_is_refused(rule: str) -> None:
 
 @pytest.mark.parametrize("language", [code for code in TABLES if code != "any"])
 def test_every_rule_of_a_language_compiles(language: str) -> None:
-    table = TemplateTable(language)
+    table = TemplateTable(SiteInfo(language, "", "first-letter", ()))
     forms = [name for names in TABLES[language].get("forms", {}).values() for name in names]
     for name in [*forms, *TABLES[language].get("text", {})]:
         assert table.find(name)[1] not in (None, silent), name
@@ -171,7 +171,7 @@ def test_every_rule_of_a_language_compiles(language: str) -> None:
 
 def test_every_other_name_leads_to_a_rule() -> None:
     for language, tables in TABLES.items():
-        table = TemplateTable("en" if language == "any" else language)
+        table = TemplateTable(SiteInfo("en" if language == "any" else language, "", "first-letter", ()))
         missing = [name for name in tables.get("same", {}) if table.find(name)[1] is None]
         assert not missing
 

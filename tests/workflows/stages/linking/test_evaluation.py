@@ -11,7 +11,7 @@ from tasks.linking.corpora import evaluation
 from tests.support.stages import run_of
 from tests.tasks.linking.corpora.test_evaluation import asked, made, opened, read, row
 from workflows import EvaluateLinking, ExportHuggingFace, Pretrain
-from workflows.report.linking import linked_texts, linking_figures
+from workflows.report.linking import SCORES, linked_texts
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_the_report_shows_what_was_scored(work: Path, tmp_path: Path) -> None:
         name: SimpleNamespace(folder=str(folder), read_json=lambda name, at=folder: json.loads((at / name).read_text()))
         for name, folder in folders.items()
     }
-    figures, texts = linking_figures(stages), linked_texts(stages)
+    figures, texts = stages["EvaluateLinking"].read_json(SCORES), linked_texts(stages)
     assert figures
     assert texts
     for of_dump, scores in zip((True, False), figures["sets"], strict=True):
