@@ -123,16 +123,11 @@ class PageExtractor(BlockJob):
         failures = storage.Failures()
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in self.tables}
         with contextlib.ExitStack() as stack:
-            writers = {
-                table: stack.enter_context(
-                    storage.parquet_rows(
-                        storage.join(folder, path),
-                        TABLES[table].schema,
-                        ParagraphRows if table == "paragraphs" else ParquetRows,
-                    )
-                )
-                for table, path in paths.items()
-            }
+            writers = {}
+            for table, path in paths.items():
+                kind = ParagraphRows if table == "paragraphs" else ParquetRows
+                rows_of = storage.parquet_rows(storage.join(folder, path), TABLES[table].schema, kind)
+                writers[table] = stack.enter_context(rows_of)
             for page in read_pages(
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):

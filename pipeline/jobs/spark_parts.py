@@ -102,15 +102,15 @@ class SparkJob:
         table: str,
         *,
         by: str,
-        order: Sequence[str],
+        order: Sequence[str] = (),
         first: int = 0,
         group_rows: int = storage.ROW_GROUP_ROWS,
     ) -> dict[int, storage.Result]:
         """Write a DataFrame as Parquet files, each committed as a block; committed ones are kept.
 
-        A row's file follows from the column `by`, its place there from `order`, a total one. Blocks are numbered
-        from `first` on, behind those of the stage's other tables. Return the table's blocks, by number. Raises:
-        ValueError: a worker's machine does not see the folder, or a part or a row is lost.
+        A row's file follows from the column `by`, its place there from `order`, a total one; empty: `by` alone. Blocks
+        are numbered from `first` on, behind those of the stage's other tables. Return the table's blocks, by number.
+        Raises: ValueError: a worker's machine does not see the folder, or a part or a row is lost.
         """
         # The workers get these, and not the session.
         folder, key, patience = self.folder, self.key, self.patience
@@ -144,7 +144,7 @@ class SparkJob:
         frame = frame.select(*schema.names)
         # Counted in the JVM before the shuffle: a pass of its own would compute the table twice.
         observed = frame.observe("rows", F.count(F.lit(1)).alias("rows"))
-        ordered = observed.repartition(self.parts, by).sortWithinPartitions(*order)
+        ordered = observed.repartition(self.parts, by).sortWithinPartitions(*(order or (by,)))
         done = ordered.mapInArrow(write, _WRITTEN)
         written = [Written(*row) for row in done.collect()]
         found = check_parts(folder, key, range(first, first + self.parts), written, kept, patience)

@@ -48,21 +48,18 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 def wiki_rows(wikis: Sequence[Mapping[str, Stage]], evaluated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The counts of each of several wikis, and the model's figures on its held-out mentions, by `EvaluateLanguages`."""
-    rows = []
-    for stages in wikis:
-        fetched = stages["FetchDump"].manifest().facts
-        language = fetched["site"]["language"]
-        rows.append(
-            {
-                "language": language,
-                "files": [part["name"] for part in fetched["parts"]],
-                "pages": stages["ExtractPages"].manifest().rows["pages"],
-                "links_in_vocab": stages["BuildEntityVocab"].manifest().facts["links_in_vocab"],
-                "sequences": stages["BuildSequences"].manifest().rows["sequences"],
-                **{name: evaluated[language].get(f"known_entity_{name}") for name in OF_LANGUAGES},
-            }
-        )
-    return rows
+    facts = [stages["FetchDump"].manifest().facts for stages in wikis]
+    return [
+        {
+            "language": (language := fetched["site"]["language"]),
+            "files": [part["name"] for part in fetched["parts"]],
+            "pages": stages["ExtractPages"].manifest().rows["pages"],
+            "links_in_vocab": stages["BuildEntityVocab"].manifest().facts["links_in_vocab"],
+            "sequences": stages["BuildSequences"].manifest().rows["sequences"],
+            **{name: evaluated[language].get(f"known_entity_{name}") for name in OF_LANGUAGES},
+        }
+        for stages, fetched in zip(wikis, facts, strict=True)
+    ]
 
 
 # Text

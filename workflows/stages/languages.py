@@ -26,7 +26,6 @@ class EvaluateLanguages(TorchStage):
     def work(self) -> Result:
         from model.hf.load import read_pretrained
         from model.pretraining.evaluation import MOST_SEQUENCES, evaluate, open_held_out
-        from pipeline.sequences.commonest import write_commonest
 
         model, trained = Path(own_model(self).folder), Path(own_sequences(self).folder)
         module = read_pretrained(model).to(self.device())
@@ -34,15 +33,8 @@ class EvaluateLanguages(TorchStage):
         for wiki in range(len(self.settings.corpus.wikis)):
             sequences = self.clone(BuildSequences, wiki=wiki)
             language = sequences.manifest().facts["language"]
-            commonest = storage.join(self.folder, f"commonest-{language}.arrow")
-            write_commonest(
-                commonest,
-                sequences=sequences.folder,
-                links=self.clone(ResolveLinks, wiki=wiki).folder,
-                mentions=self.clone(BuildMentionTable, wiki=wiki).folder,
-                tokenizer=self.tokenizer_folder(),
-            )
-            held_out = open_held_out(Path(sequences.folder), Path(commonest), model, trained)
+            commonest = self.write_commonest(f"commonest-{language}.arrow", wiki)
+            held_out = open_held_out(Path(sequences.folder), commonest, model, trained)
             found[language] = evaluate(module, held_out, sequences=MOST_SEQUENCES) if len(held_out) else {}
         self.write_texts({FIGURES: json.dumps(found, indent=1) + "\n"})
         facts = {language: figures.get("known_entity_top_1") for language, figures in found.items()}

@@ -62,6 +62,16 @@ class TorchStage(TokenizedStage):
         spark.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)
         super().run()
 
+    def write_commonest(self, name: str, wiki: int = 0) -> Path:
+        """Write the labels that a wiki's mention table gives to its held-out mentions, into a file of this name."""
+        from pipeline.sequences.commonest import write_commonest
+
+        stages = {"sequences": BuildSequences, "links": ResolveLinks, "mentions": BuildMentionTable}
+        folders = {of: self.clone(stage, wiki=wiki).folder for of, stage in stages.items()}
+        path = storage.join(self.folder, name)
+        write_commonest(path, **folders, tokenizer=self.tokenizer_folder())
+        return Path(path)
+
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
         storage.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
@@ -161,17 +171,9 @@ class Pretrain(PretrainingStage):
         """The labels that the mention table gives to the held-out mentions; EvaluateLanguages has those of several."""
         if self.is_of_several():
             return None
-        from pipeline.sequences.commonest import COMMONEST, write_commonest
+        from pipeline.sequences.commonest import COMMONEST
 
-        path = storage.join(self.folder, COMMONEST)
-        write_commonest(
-            path,
-            sequences=self.clone(BuildSequences).folder,
-            links=self.clone(ResolveLinks).folder,
-            mentions=self.clone(BuildMentionTable).folder,
-            tokenizer=self.tokenizer_folder(),
-        )
-        return Path(path)
+        return self.write_commonest(COMMONEST)
 
 
 class UpdateEntities(Pretrain):

@@ -48,11 +48,11 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     linked = chosen.join(paragraphs.select("page_id", "paragraph", "words"), ["page_id", "paragraph"])
     bags = paragraphs.select(*_BAG.names).unionByName(linked.select(*_BAG.names))
     table = heaviest_words(bags, job.folder, total, job.parts)
-    written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title", order=["title"])
+    written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title")
 
     files += contexts.write_contexts(job.folder, storage.merge_blocks(written).paths(job.folder))
     listed = titles_of_pages(paragraphs, links.where("not is_loop"), job.folder)
-    pages = job.write(listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", order=["page_id"], first=job.parts)
+    pages = job.write(listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", first=job.parts)
     result = storage.merge_blocks(written | pages)
     vectors = title_vectors(result.paths(job.folder, f"{PAGE_TITLES}/"), result.rows[contexts.TABLE])
     files.append(write_vectors(job.folder, vectors))

@@ -44,25 +44,14 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     for name in ("keys", "table", "shared", "counts"):
         storage.remove(storage.join(job.folder, f"{_KEYS}.{name}"))
 
+    named = names_of_pages(links, pages)
     written |= job.write(
-        names_of_pages(links, pages),
-        schemas.PAGE_NAMES.schema,
-        page_names.TABLE,
-        by="page",
-        order=["page"],
-        first=job.parts,
-        group_rows=page_names.GROUP_ROWS,
+        named, schemas.PAGE_NAMES.schema, page_names.TABLE, by="page", first=job.parts, group_rows=page_names.GROUP_ROWS
     )
 
     qids = job.read("FetchQids", "qids/") if "FetchQids" in job.inputs else None
-    written |= job.write(
-        link_targets(anchors, entities, pages, qids),
-        schemas.TARGETS.schema,
-        targets.TABLE,
-        by="title",
-        order=["title"],
-        first=2 * job.parts,
-    )
+    linked = link_targets(anchors, entities, pages, qids)
+    written |= job.write(linked, schemas.TARGETS.schema, targets.TABLE, by="title", first=2 * job.parts)
 
     result = storage.merge_blocks(written)
     mention_files, page_files, target_files = (

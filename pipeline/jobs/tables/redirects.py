@@ -25,7 +25,7 @@ def build(job: SparkJob, *, profile: str, dump: str, language: str) -> storage.R
     if profile != "paper" and (conversion := find_conversion(language)):
         linked = job.read("ExtractPages", "paragraphs/").select(F.explode("links.target").alias("target"))
         titles = keep(titles.unionByName(find_variants(linked, titles, conversion)))
-    blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title", order=["title"])
+    blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title")
     statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
     result = storage.merge_blocks(blocks)
     # A page, or another redirect, of the same title goes before a redirect.
