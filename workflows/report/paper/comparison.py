@@ -37,10 +37,6 @@ class PaperFigure:
     percent: float | None
     is_best: bool
 
-    @property
-    def text(self) -> str:
-        return "-" if self.percent is None else f"{self.percent:.1f}"
-
 
 @dataclass(frozen=True)
 class OurFigure:
@@ -70,10 +66,6 @@ class OurFigure:
         return self.state not in (DONE, EXAMPLE_DATA)
 
     @property
-    def best_text(self) -> str:
-        return "-" if self.best is None else f"{self.best:.1f}"
-
-    @property
     def difference_text(self) -> str:
         if self.difference is None:
             return "-"
@@ -97,18 +89,6 @@ class OurRow:
     def has_results(self) -> bool:
         """Return whether this row has a figure."""
         return any(figure.mean is not None for figure in self.figures)
-
-    @property
-    def has_bests(self) -> bool:
-        """Return whether a figure has two seeds or more."""
-        return any(figure.best is not None for figure in self.figures)
-
-    @property
-    def made_with(self) -> str:
-        """The names of the data and of the weights; `origins` say which is of which task."""
-        data = dict.fromkeys(origin.data for origin in self.origins if origin.done)
-        weights = dict.fromkeys(origin.weights for origin in self.origins if origin.done)
-        return f"{', '.join(data)}; {', '.join(weights)}" if self.has_results else ""
 
     @property
     def is_problem(self) -> bool:
