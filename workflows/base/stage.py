@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -48,7 +48,7 @@ class RunParameter(luigi.Parameter[Run]):
         return Run.from_json(text)
 
     def serialize(self, run: Run) -> str:
-        return run.to_json()
+        return run.json
 
 
 class Step(luigi.Task):
@@ -63,7 +63,7 @@ class Step(luigi.Task):
         """The parameters as texts; those that tell stages apart at a scheduler have nothing of the machine."""
         found: dict[str, str] = super().to_str_params(only_significant, only_public)
         if only_significant:
-            found["settings"] = replace(self.settings, machine=Machine()).to_json()
+            found["settings"] = replace(self.settings, machine=Machine()).json
         return found
 
     @property
@@ -336,7 +336,7 @@ def _run_record(stage: Stage, started: float) -> bytes:
         "platform": platform.platform(),
         "python": platform.python_version(),
         "command": sys.argv,
-        "run": stage.settings.tables(),
+        "run": asdict(stage.settings),
         "versions": versions,
     }
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ def shown_settings(run: Run) -> dict[str, str]:
     """The values of a run by their full names, as texts: of absolute paths, where things lie is nobody's business."""
     texts = (
         (name.replace(".recipe.", "."), ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
-        for name, value in flat("", run.tables())
+        for name, value in flat("", asdict(run))
     )
     return {name: os.path.basename(os.path.normpath(text)) if os.path.isabs(text) else text for name, text in texts}
 

@@ -56,23 +56,16 @@ class Run:
                 object.__setattr__(self, name, replace(table, **still_open))
 
     def __hash__(self) -> int:
-        return hash(self._text)
+        return hash(self.json)
 
-    def tables(self) -> dict[str, Any]:
-        """All values as JSON has them."""
-        return asdict(self)
-
-    def to_json(self) -> str:
+    @functools.cached_property  # Luigi asks for it thousands of times
+    def json(self) -> str:
         """All values as a text, from which `from_json` makes the same run."""
-        return self._text
-
-    @functools.cached_property
-    def _text(self) -> str:
-        return json.dumps(self.tables(), sort_keys=True)  # Luigi asks for it thousands of times
+        return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
-        """The run of a text that `to_json` made."""
+        """The run of a text that `json` gave."""
         values = json.loads(text).items()
         return cls(**{name: _table(name, value) if name in TABLES else value for name, value in values})
 

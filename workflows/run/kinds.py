@@ -61,13 +61,15 @@ def literal(text: str) -> Any:
         return text
 
 
-def _checked(wanted: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> Kind:
+def _checked(
+    wanted: str, accepts: Callable[[Any], object], convert: type | None = None, of_text: Callable[[str], Any] = literal
+) -> Kind:
     def read(value: Any) -> Any:
         if not accepts(value):
             raise ValueError(value)
         return convert(value) if convert else value
 
-    return Kind(wanted, read, literal)
+    return Kind(wanted, read, of_text)
 
 
 def _is_number(value: Any) -> bool:
@@ -101,13 +103,7 @@ def one_of(*words: str) -> Kind:
 def matching(pattern: str, wanted: str) -> Kind:
     """A text that matches a regular expression."""
     compiled = re.compile(pattern, re.DOTALL)
-
-    def read(value: Any) -> str:
-        if not isinstance(value, str) or not compiled.fullmatch(value):
-            raise ValueError(value)
-        return value
-
-    return Kind(wanted, read, str)
+    return _checked(wanted, lambda value: isinstance(value, str) and compiled.fullmatch(value), of_text=str)
 
 
 TEXT = matching(".*", "a text")  # also an empty one

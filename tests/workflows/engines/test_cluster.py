@@ -53,7 +53,7 @@ def beam_options(cluster: Cluster) -> list[str]:
 def run_command(workdir: Path, *stages: str, **others: Any) -> list[str]:
     """A run of stages, to be started beside the work directory, whose name is relative: workers stand elsewhere."""
     run = run_of(workdir.name, corpus=IN_BLOCKS, machine=others)
-    return [sys.executable, "-c", RUN, run.to_json(), *stages]
+    return [sys.executable, "-c", RUN, run.json, *stages]
 
 
 def run_corpus(workdir: Path, **others: Any) -> None:

@@ -190,7 +190,7 @@ def test_a_run_is_the_same_after_a_journey_as_text(
         pretraining={"steps": steps},
         fine_tuning={"seeds": seeds, "tag_column": text},
     )
-    again = Run.from_json(run.to_json())
+    again = Run.from_json(run.json)
     assert again == run
     assert hash(again) == hash(run)
 
