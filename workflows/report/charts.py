@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from markupsafe import Markup
 
 from workflows.report.drawing import SHARE, Axis, Series, drawn_lines
-
-if TYPE_CHECKING:
-    import markupsafe
 
 POINTS = 2000  # of a line
 TABLE_ROWS = 24  # of a series in a chart's table
@@ -31,7 +30,7 @@ class Chart:
     """A chart of the page: `title` is what it shows in words, `note` how to read it."""
 
     title: str
-    svg: "markupsafe.Markup"
+    svg: Markup
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""

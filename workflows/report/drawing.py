@@ -9,10 +9,9 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import markupsafe
+from markupsafe import Markup
 
 CHART: dict[str, Any] = json.loads((Path(__file__).parent / "templates" / "chart.json").read_text(encoding="utf-8"))
 COLOURS = 6  # of the page's palette
@@ -57,12 +56,11 @@ class Axis(NamedTuple):
         return {"scale": scale, "axis": axis}
 
 
-def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Markup":
+def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> Markup:
     """A line through the points of each series, and their points where they are few or asked for.
 
     It is an element `svg` that is as wide as its place.
     """
-    import markupsafe
     import vl_convert
 
     values = [
@@ -83,4 +81,4 @@ def drawn_lines(series: Sequence[Series], x: Axis, y: Axis) -> "markupsafe.Marku
     text = vl_convert.vegalite_to_svg(chart)
     text = _COLOUR.sub(lambda found: f'"var({_VARIABLES[found[1]]})"', text)
     text = _ROLE.sub("", _MARK.sub(r"<\1\2\4><title>\3</title></\1>", text))
-    return markupsafe.Markup(_SVG.sub(r'<svg\1 aria-hidden="true"', text, count=1))
+    return Markup(_SVG.sub(r'<svg\1 aria-hidden="true"', text, count=1))

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from workflows.report.charts import charts
 from workflows.report.overview import amount, headline, paragraph
 from workflows.report.paper.comparison import Compared
@@ -68,8 +70,6 @@ def render_page(
         speeds: throughput of each pretraining.
         settings: the values of the run, without folders of the machine.
     """
-    import markupsafe
-
     speeds, runs, settings = speeds or {}, runs or {}, settings or {}
     drawn = charts(content)
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def render_page(
         paragraph=paragraph(linked),
         workdir=shlex.quote(settings.get("workdir", "work")),
         linked=linked,
-        linked_data=markupsafe.Markup(as_data(linked)),
+        linked_data=Markup(as_data(linked)),
         runs=runs,
         made=max((run["started"][:10] for run in runs.values() if "started" in run), default=""),
         speeds=speeds,
@@ -94,16 +94,14 @@ def render_page(
 
 def render(template: str, scripts: Sequence[str], **values: Any) -> str:
     """A page of its own: a template with the look of the report, and with these scripts alone."""
-    import markupsafe
-
     html = environment(autoescape=True)
     readable = partial(json.dumps, ensure_ascii=False, indent=1, sort_keys=True)
     html.filters |= {"duration": duration, "json": readable, "amount": amount}  # the template escapes them
     return html.get_template(template).render(
         values,
         policy=policy(scripts),
-        style=markupsafe.Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-        scripts=[markupsafe.Markup(script) for script in scripts],
+        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
+        scripts=[Markup(script) for script in scripts],
     )
 
 

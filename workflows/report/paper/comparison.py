@@ -65,13 +65,6 @@ class OurFigure:
     def is_problem(self) -> bool:
         return self.state not in (DONE, EXAMPLE_DATA)
 
-    @property
-    def difference_text(self) -> str:
-        if self.difference is None:
-            return "-"
-        rounded = round(self.difference, 1)
-        return f"{rounded:+.1f}".replace("-", "−") if rounded else "0.0"
-
 
 @dataclass(frozen=True)
 class OurRow:
