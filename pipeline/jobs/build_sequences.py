@@ -11,16 +11,8 @@ from typing import Any
 
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
+from pipeline.sequences import shards
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import (
-    PARTS,
-    SEEN,
-    STATISTICS,
-    describe_sequences,
-    shard,
-    write_title_words,
-    write_word_starts,
-)
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.blocks import Block, BlockJob, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
@@ -70,7 +62,7 @@ def build(
     storage.log_failures(folder, result.files)
     check(result)
     read = result.facts.get("sentences_read", 0)
-    if not result.rows.get(SEEN) and not is_one_of_several:
+    if not result.rows.get(shards.SEEN) and not is_one_of_several:
         held_out = result.rows.get(HELD_OUT)
         raise ValueError(
             f"corpus.held_out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
@@ -81,8 +73,8 @@ def build(
     tokenizer = WordTokenizer.load(settings.tokenizer)
     beside = (
         write_statistics(folder, result),
-        write_word_starts(folder, tokenizer.word_starts()),
-        write_title_words(folder, titles, tokenizer),
+        shards.write_word_starts(folder, tokenizer.word_starts()),
+        shards.write_title_words(folder, titles, tokenizer),
     )
     facts = {
         **result.facts,
@@ -99,10 +91,10 @@ def build(
 
 def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
     """Write sizes and counts of both parts, and the drops."""
-    statistics = {part: describe_sequences(result.paths(folder, f"{part}/")) for part in PARTS}
+    statistics = {part: shards.describe_sequences(result.paths(folder, f"{part}/")) for part in shards.PARTS}
     text = json.dumps({**statistics, "drops": result.drops}, sort_keys=True, indent=1)
-    storage.write_bytes(storage.join(folder, STATISTICS), text.encode() + b"\n")
-    return storage.describe(folder, STATISTICS)
+    storage.write_bytes(storage.join(folder, shards.STATISTICS), text.encode() + b"\n")
+    return storage.describe(folder, shards.STATISTICS)
 
 
 def check_drops(made: storage.Result, pages: int, max_rejected: float, max_dropped: float) -> None:
@@ -136,10 +128,10 @@ class SequenceBuilder(BlockJob):
         facts: Counter[str] = Counter()
         failures = storage.Failures()
         lost: list[tuple[int, str, str, str]] = []
-        paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in PARTS}
+        paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in shards.PARTS}
         with contextlib.ExitStack() as stack:
-            shards = {
-                part: stack.enter_context(shard(storage.join(folder, path), self.schema))
+            writers = {
+                part: stack.enter_context(shards.shard(storage.join(folder, path), self.schema))
                 for part, path in paths.items()
             }
             for (page_id, title), paragraphs in read_paragraphs(block.path):
@@ -156,8 +148,9 @@ class SequenceBuilder(BlockJob):
                     continue
                 drops.update(page_drops)
                 facts.update(page_facts)
-                shards[HELD_OUT if is_held_out(page_id, self.settings.held_out) else SEEN].extend(page_id, sequences)
-        counts = {part: shards[part].count for part in paths}
+                part = HELD_OUT if is_held_out(page_id, self.settings.held_out) else shards.SEEN
+                writers[part].extend(page_id, sequences)
+        counts = {part: writers[part].count for part in paths}
         files = [storage.describe(folder, path, counts[part]) for part, path in paths.items()]
         if lost:
             drops.update(f"pages:{reason}" for _, reason, *_ in lost)

@@ -7,17 +7,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from pipeline.mediawiki import languages
 from pipeline.mediawiki.characters import BLANKS, fold_name
-from pipeline.mediawiki.languages import (
-    CANONICAL_NAMESPACES,
-    INTERWIKI_PREFIXES,
-    LANGUAGE_CODES,
-    OWN_PREFIXES,
-    is_wikimedia,
-    keys_of_names,
-    namespace_aliases,
-    wiki_name,
-)
 from pipeline.mediawiki.wiki_rules import parse_rules
 
 
@@ -39,12 +30,12 @@ class SiteInfo:
 
     @cached_property
     def _keys(self) -> dict[str, int]:
-        keys = dict(CANONICAL_NAMESPACES)
+        keys = dict(languages.CANONICAL_NAMESPACES)
         project = fold_name(self.names.get(4, "project"))
-        for alias, key in namespace_aliases(self.language, self.dbname).items():
+        for alias, key in languages.namespace_aliases(self.language, self.dbname).items():
             keys[alias.replace("$1", project)] = key
         keys.update({fold_name(name): key for key, name in self.namespaces if name})
-        own = keys_of_names(parse_rules(self.rules).get("namespaces", {}))
+        own = languages.keys_of_names(parse_rules(self.rules).get("namespaces", {}))
         keys.update({fold_name(name): key for name, key in own.items()})
         return keys
 
@@ -65,13 +56,14 @@ class SiteInfo:
     @cached_property
     def is_wikimedia(self) -> bool:
         """Return whether the wiki is one of Wikimedia's, which alone share the known prefixes of other wikis."""
-        return is_wikimedia(self.dbname)
+        return languages.is_wikimedia(self.dbname)
 
     @cached_property
     def prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
         """The prefixes of links to the same page in other languages, and those to all other wikis, in lower case."""
-        shared = (LANGUAGE_CODES, INTERWIKI_PREFIXES) if self.is_wikimedia else (frozenset(), frozenset())
-        return shared[0] | (self._interwiki & LANGUAGE_CODES), shared[1] | (self._interwiki - LANGUAGE_CODES)
+        codes, others = languages.LANGUAGE_CODES, languages.INTERWIKI_PREFIXES
+        shared = (codes, others) if self.is_wikimedia else (frozenset[str](), frozenset[str]())
+        return shared[0] | (self._interwiki & codes), shared[1] | (self._interwiki - codes)
 
     @cached_property
     def _interwiki(self) -> frozenset[str]:
@@ -86,7 +78,8 @@ class SiteInfo:
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
         """The interwiki prefixes by which the wiki means itself, in lower case."""
-        codes = {self.language.lower(), *OWN_PREFIXES.get(wiki_name(self.language, self.dbname), ())}
+        own = languages.OWN_PREFIXES.get(languages.wiki_name(self.language, self.dbname), ())
+        codes = {self.language.lower(), *own}
         return frozenset(codes.intersection(chain(*self.prefixes)) - self._interwiki)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,9 +94,9 @@ class SiteInfo:
         return cls(**{**values, "namespaces": namespaces})
 
 
-def check_languages(languages: Sequence[str]) -> None:
+def check_languages(codes: Sequence[str]) -> None:
     """See that wikis can be told apart by their languages. Raises: ValueError: two are of one, or one has no code."""
-    if len({*languages}) < len(languages):
-        raise ValueError(f"corpus.dump: its wikis have the languages {', '.join(languages)}; wanted each once")
-    if wrong := [language for language in languages if not re.fullmatch(r"\w[\w-]*", language)]:
+    if len({*codes}) < len(codes):
+        raise ValueError(f"corpus.dump: its wikis have the languages {', '.join(codes)}; wanted each once")
+    if wrong := [language for language in codes if not re.fullmatch(r"\w[\w-]*", language)]:
         raise ValueError(f"corpus.dump: a dump's xml:lang is {wrong[0]!r}; wanted a language's code")

@@ -152,11 +152,9 @@ def _join(tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, d
         elif entity_id is not None:
             drops["links:empty_after_tokenising"] += 1
         word_ids += ids
-    return (
-        Sequence(word_ids, *map(list, zip(*annotations, strict=True)))
-        if annotations
-        else Sequence(word_ids, [], [], [])
-    )
+    if not annotations:
+        return Sequence(word_ids, [], [], [])
+    return Sequence(word_ids, *map(list, zip(*annotations, strict=True)))
 
 
 def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:

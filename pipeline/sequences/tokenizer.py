@@ -11,19 +11,7 @@ from typing import ClassVar
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from pipeline.sequences.tokenizer_files import (
-    BERT_SPECIAL_TOKENS,
-    SPECIAL_TOKENS,
-    Normalizer,
-    check_ids,
-    read_merges,
-    read_unigram,
-    read_vocab,
-    read_wordpiece,
-    tokenizer_files,
-    unigram_json,
-    wordpiece_files,
-)
+from pipeline.sequences import tokenizer_files as formats
 from pipeline.storage import write_bytes
 
 CONTINUATION, BLANK = "##", "▁"
@@ -70,11 +58,12 @@ class WordTokenizer(ABC):
     @staticmethod
     def load(folder: str | Path) -> "WordTokenizer":
         """The tokenizer in a folder, as `tokenizer_files` finds it: RoBERTa's, BERT's or XLM-R's; else a ValueError."""
-        files = tokenizer_files(Path(folder))
+        files = formats.tokenizer_files(Path(folder))
         if "merges.txt" not in files:
-            unigram = read_unigram(files)
-            return Unigram(*unigram) if unigram else WordPiece(*read_wordpiece(files))
-        return ByteLevelBPE(read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"]))
+            unigram = formats.read_unigram(files)
+            return Unigram(*unigram) if unigram else WordPiece(*formats.read_wordpiece(files))
+        vocab, merges = files["vocab.json"], files["merges.txt"]
+        return ByteLevelBPE(formats.read_vocab(vocab), formats.read_merges(merges), str(vocab))
 
     def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
         """The token ids of each segment, with no special tokens added.
@@ -135,7 +124,7 @@ class ByteLevelBPE(WordTokenizer):
     WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
 
     def __init__(self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json") -> None:
-        super().__init__(vocab, _encoder(vocab, merges), SPECIAL_TOKENS, source)
+        super().__init__(vocab, _encoder(vocab, merges), formats.SPECIAL_TOKENS, source)
         self.merges = merges
 
     def marks_apart(self) -> "ByteLevelBPE":
@@ -170,8 +159,8 @@ class WordPiece(WordTokenizer):
     def __init__(
         self,
         vocab: dict[str, int],
-        normalizer: Normalizer,
-        special: Sequence[str] = BERT_SPECIAL_TOKENS,
+        normalizer: formats.Normalizer,
+        special: Sequence[str] = formats.BERT_SPECIAL_TOKENS,
         source: str = "vocab.txt",
     ) -> None:
         encoder = Tokenizer(models.WordPiece(vocab, unk_token=special[3]))
@@ -211,18 +200,18 @@ class Unigram(WordTokenizer):
     ) -> None:
         vocab = {piece: number for number, (piece, _) in enumerate(pieces)}
         # No normalised word has a blank in it, so that no text becomes a special token.
-        special = {*hidden, *SPECIAL_TOKENS}
+        special = {*hidden, *formats.SPECIAL_TOKENS}
         apart = [(f"{piece} " if piece in special else piece, score) for piece, score in pieces]
         try:
-            encoder = Tokenizer(models.Unigram(apart, vocab.get(SPECIAL_TOKENS[3])))
+            encoder = Tokenizer(models.Unigram(apart, vocab.get(formats.SPECIAL_TOKENS[3])))
             normalised = normalizers.Precompiled(table)
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f"{source}: {error}; take the file that came with the model, unchanged") from None
         trimmed = normalizers.Replace(Regex(r"\s+$"), ""), normalizers.Replace(Regex(r"\s+"), " ")
         encoder.normalizer = normalizers.Sequence([normalised, *trimmed])
         encoder.pre_tokenizer = pre_tokenizers.Metaspace(BLANK, prepend_scheme="never")
-        super().__init__(vocab, encoder, SPECIAL_TOKENS, source)
-        check_ids(vocab, Path(source))
+        super().__init__(vocab, encoder, formats.SPECIAL_TOKENS, source)
+        formats.check_ids(vocab, Path(source))
 
     def encode_as_written(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, as transformers' MLukeTokenizer reads it: as after a blank."""
@@ -251,13 +240,13 @@ def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
     vocab.json and merges.txt, vocab.txt and tokenizer_config.json, or XLM-R's tokenizer.json. Raises: ValueError for a
     tokenizer that these cannot hold.
     """
-    files = tokenizer_files(Path(source))
+    files = formats.tokenizer_files(Path(source))
     if "merges.txt" in files:
         return {name: path.read_bytes() for name, path in files.items()}
-    if unigram := read_unigram(files):
+    if unigram := formats.read_unigram(files):
         path = files.get("tokenizer.json")
-        return {"tokenizer.json": path.read_bytes() if path else unigram_json(*unigram[:3])}
-    return wordpiece_files(*read_wordpiece(files))
+        return {"tokenizer.json": path.read_bytes() if path else formats.unigram_json(*unigram[:3])}
+    return formats.wordpiece_files(*formats.read_wordpiece(files))
 
 
 def copy_tokenizer(source: str | Path, target: str | Path) -> None:

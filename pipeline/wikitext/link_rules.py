@@ -7,16 +7,7 @@ from string import ascii_lowercase
 from unicodedata import is_normalized
 from urllib.parse import unquote
 
-from pipeline.mediawiki.languages import (
-    CATEGORY,
-    FILE,
-    UNSPACED_LANGUAGES,
-    VARIANTS,
-    base_language,
-    link_prefix,
-    link_trail,
-    read_table,
-)
+from pipeline.mediawiki import languages
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
@@ -65,7 +56,7 @@ def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: b
     prefix, found, rest = title.partition(":")
     prefix = prefix.strip().lower()
     if key := site.namespace_of(title):
-        special = {CATEGORY: "category", FILE: "file"}
+        special = {languages.CATEGORY: "category", languages.FILE: "file"}
         return "", "other_namespace" if colon else special.get(key, "other_namespace")
     if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
         title = normalize_title(rest, site)[0]
@@ -92,19 +83,19 @@ class LinkRules:
     def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site
         self.paper = profile == "paper"
-        self.trail = re.compile("") if self.paper else link_trail(site.language)
-        prefix = "" if self.paper else link_prefix(site.language)
+        self.trail = re.compile("") if self.paper else languages.link_trail(site.language)
+        prefix = "" if self.paper else languages.link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
         self.templates = None if self.paper else TemplateTable(site, dumped)
-        language = base_language(site.language)
-        words = read_table("pronunciation")
+        language = languages.base_language(site.language)
+        words = languages.read_table("pronunciation")
         self.spoken = frozenset(words["any"] + words.get(language, []))
-        self.tokens = tokens(() if self.paper else site.spellings(FILE))
+        self.tokens = tokens(() if self.paper else site.spellings(languages.FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
         self.pattern = re.compile(rf"{opening}([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
-        self.variants = parse_rules(site.rules).get("variants") or VARIANTS.get(language, ())
-        self.line_joint = "" if language in UNSPACED_LANGUAGES else " "
+        self.variants = parse_rules(site.rules).get("variants") or languages.VARIANTS.get(language, ())
+        self.line_joint = "" if language in languages.UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"

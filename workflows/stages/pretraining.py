@@ -22,17 +22,8 @@ from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, DiffDum
 
 # The figures of a pretraining, or of an update, that its line shows.
 HEADLINE = (
-    "new",
-    "mentioned",
-    "step",
-    "masked_word_loss",
-    "masked_entity_loss",
-    "held_out_masked_word_perplexity",
-    "held_out_known_entity_top_1",
-    "held_out_known_entity_commonest_top_1",
-    "held_out_known_entity_title_top_1",
-    "held_out_known_entity_new_top_1",
-    "held_out_known_entity_earlier_top_1",
+    *("new", "mentioned", "step", "masked_word_loss", "masked_entity_loss", "held_out_masked_word_perplexity"),
+    *(f"held_out_known_entity_{name}top_1" for name in ("", "commonest_", "title_", "new_", "earlier_")),
 )
 
 

@@ -94,14 +94,12 @@ def find_pages(entities: DataFrame, pages: DataFrame, titles: DataFrame) -> Data
     redirects = titles.where("status in ('redirect', 'variant', 'missing')")
     names = F.col("title").alias("old_title"), F.col("page_id").alias("old_page_id"), F.col("canonical").alias("title")
     targets = redirects.select(*names)
+    moved = targets.drop("old_title").where("old_page_id >= 0")
     is_other = ((F.col("old_page_id") >= 0) & (F.col("page_id") >= 0)) | (F.col("old_qid") != F.col("qid"))
     ways = (
         (F.lit(0), entities.join(pages, F.col("old_qid") == F.col("qid"))),
         (F.lit(1), entities.join(pages.where("page_id >= 0"), F.col("old_page_id") == F.col("page_id"))),
-        (
-            F.lit(2),
-            entities.join(targets.drop("old_title").where("old_page_id >= 0"), "old_page_id").join(pages, "title"),
-        ),
+        (F.lit(2), entities.join(moved, "old_page_id").join(pages, "title")),
         (F.lit(3), entities.join(targets.drop("old_page_id"), "old_title").join(pages, "title")),
         (F.when(is_other, _OTHER_PAGE).otherwise(4), entities.join(pages, F.col("old_title") == F.col("title"))),
     )

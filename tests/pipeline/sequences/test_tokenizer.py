@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_files import SPECIAL_TOKENS
 from pipeline.sequences.tokenizer_training import train_tokenizer
 
 SENTENCES = [

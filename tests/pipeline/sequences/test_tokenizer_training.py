@@ -8,7 +8,8 @@ import pytest
 import regex
 
 from pipeline import schemas, storage
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_files import SPECIAL_TOKENS
 from pipeline.sequences.tokenizer_training import LETTER_COST, LONGEST_RUN, Sample, build, train_tokenizer
 
 WORDS = "the Gull Bay is a flat shore of the north; Port Sorrel lies 3 miles off, it's said."

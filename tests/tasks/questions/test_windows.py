@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_files import SPECIAL_TOKENS
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.annotations import EntityMention
 from tasks.io.windows import STRIDE, token_spans, widest_windows, windows

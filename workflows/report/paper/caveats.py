@@ -203,21 +203,10 @@ def _of_settings(cell: Cell) -> Iterator[Caveat]:
 
 def _used_values(cell: Cell) -> dict[str, Any]:
     """Each hyper-parameter that can be set, by the names of the paper; `tokens_per_batch` only bounds memory."""
-    used = cell["configuration"]["hyperparameters"]
-    return {
-        "Learning rate": used["learning_rate"],
-        CLASSIFIER_RATE: used["head_learning_rate"],
-        "Batch size": used["batch_size"],
-        "Training epochs": used["epochs"],
-        "Patience": used["patience"],
-        "Maximum word length": used["max_words"],
-        "Warmup ratio": used["warmup_ratio"],
-        "Dropout": cell["configuration"]["model"]["hidden_dropout_prob"],
-        "Weight decay": used["weight_decay"],
-        "Adam β1": used["betas"][0],
-        "Adam β2": used["betas"][1],
-        "Adam ε": used["epsilon"],
-    }
+    used, model = cell["configuration"]["hyperparameters"], cell["configuration"]["model"]
+    beta_1, beta_2 = used["betas"]
+    used = {**used, "dropout": model["hidden_dropout_prob"], "beta_1": beta_1, "beta_2": beta_2}
+    return {name: used[field] for name, field in _TEXTS["hyperparameters"].items()}
 
 
 # At most one caveat each.

@@ -13,17 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
-from workflows.report.paper.caveats import (
-    DONE,
-    EXAMPLE_DATA,
-    NOTES,
-    Cell,
-    Origin,
-    marks_of,
-    meaning,
-    origin_of,
-    weights_text,
-)
+from workflows.report.paper import caveats
+from workflows.report.paper.caveats import DONE, Cell
 
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
 COUNTS = ("gold", "predicted", "correct")
@@ -63,7 +54,7 @@ class OurFigure:
 
     @property
     def is_problem(self) -> bool:
-        return self.state not in (DONE, EXAMPLE_DATA)
+        return self.state not in (DONE, caveats.EXAMPLE_DATA)
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class OurRow:
 
     variant: str
     figures: tuple[OurFigure, ...]
-    origins: tuple[Origin, ...]
+    origins: tuple[caveats.Origin, ...]
     marks: tuple[str, ...]
 
     @property
@@ -137,8 +128,8 @@ def compare(cells: Sequence[Cell]) -> Compared:
     ours = [row.ours for table in results for row in table.rows if row.ours]
     marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
     return Compared(
-        caveat=meaning([*marks]),
-        notes=(NOTES["rows"], *[NOTES["problems"]] * any(row.is_problem for row in ours)),
+        caveat=caveats.meaning([*marks]),
+        notes=(caveats.NOTES["rows"], *[caveats.NOTES["problems"]] * any(row.is_problem for row in ours)),
         results=results,
         experiments=tuple(map(experiment, cells)),
     )
@@ -147,8 +138,8 @@ def compare(cells: Sequence[Cell]) -> Compared:
 def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
     """A table of the paper with ours; a star stands at columns whose test set was hidden."""
     hidden = [*map(_is_hidden, table.measures)]
-    notes = [NOTES["hidden"]] * any(hidden)
-    notes += [NOTES["choice"]] * any(measure.task == "cloze_qa" for measure in table.measures)
+    notes = [caveats.NOTES["hidden"]] * any(hidden)
+    notes += [caveats.NOTES["choice"]] * any(measure.task == "cloze_qa" for measure in table.measures)
     headers = [column + "*" * each for column, each in zip(table.columns, hidden, strict=True)]
     rows = []
     for row in table.rows:
@@ -175,14 +166,14 @@ def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
         task: [cell for cell in cells if (cell["task"], cell["variant"]) == (task, variant)]
         for task in dict.fromkeys(measure.task for measure in table.measures)
     }
-    origins = {task: origin_of(task, found) for task, found in chosen.items()}
+    origins = {task: caveats.origin_of(task, found) for task, found in chosen.items()}
     figures = []
     for measure, value in zip(table.measures, row.values, strict=True):
         is_alike = origins[measure.task].has_difference and not _is_hidden(measure)
         paper = value if isinstance(value, float) and is_alike else None
         figures.append(our_figure(chosen[measure.task], measure, paper))
     found = tuple(origins.values())
-    return OurRow(variant, tuple(figures), found, marks_of(found))
+    return OurRow(variant, tuple(figures), found, caveats.marks_of(found))
 
 
 def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> OurFigure:
@@ -193,7 +184,7 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
         return OurFigure(None, None, None, 0, None, ", ".join(states) or "not run")
     state = DONE if len(done) == len(cells) else f"{len(done)} of {len(cells)} seeds"
     if any(cell["data"]["is_example"] for cell in cells):
-        return OurFigure(None, None, None, len(done), None, EXAMPLE_DATA if state == DONE else state)
+        return OurFigure(None, None, None, len(done), None, caveats.EXAMPLE_DATA if state == DONE else state)
     mean = statistics.fmean(done)
     return OurFigure(
         mean=mean,
@@ -214,7 +205,7 @@ def experiment(cell: Cell) -> Experiment:
         **{name: cell[name] for name in own},
         "data": cell["data"]["name"],
         "is_example": cell["data"]["is_example"],
-        "weights": weights_text(cell["weights"]),
+        "weights": caveats.weights_text(cell["weights"]),
         "kept_epoch": metrics.get("kept_epoch"),
         **{name: hyper.get(name) for name in ("epochs", "learning_rate", "batch_size")},
         "scores": {split: _scores(scores) for split, scores in splits.items()},
