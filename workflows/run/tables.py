@@ -9,27 +9,8 @@ from model.luke.config import check_type
 from model.pretraining.recipes import HELP, SCRATCH, STEPS_AND_RATES, TYPES, as_list, as_typed
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from tasks.presets import DROPOUT
-from workflows.run.kinds import (
-    AUTO,
-    DROPOUT_RATE,
-    POSITIVE_NUMBER,
-    SEED_NUMBER,
-    SHARE,
-    SIZE,
-    SWITCH,
-    TEXT,
-    Kind,
-    Option,
-    literal,
-    many,
-    matching,
-    one_of,
-    option,
-    path,
-    table,
-    unhashed_option,
-    whole_number,
-)
+from workflows.run import kinds
+from workflows.run.kinds import AUTO, SHARE, SWITCH, TEXT, Kind, Option, option, path, unhashed_option, whole_number
 
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 SEED = 42
@@ -49,9 +30,9 @@ class Corpus:
         path(r"[^,]+(,[^,]+)*", "a file, a URL or a wiki's name", no_path=_WIKI_NAMES, is_several=True),
         flag="--dump",
     )
-    profile: str = option("fixed", one_of("fixed", "paper"), flag="--profile")
+    profile: str = option("fixed", kinds.one_of("fixed", "paper"), flag="--profile")
     allow_truncated: bool = option(False, SWITCH)
-    block_size: Any = option(AUTO, SIZE)
+    block_size: Any = option(AUTO, kinds.SIZE)
     dump_templates: bool = option(False, SWITCH)
     wiki_rules: str = option("", path(no_path="none", is_several=True), flag="--wiki-rules")
     max_rejected: float = unhashed_option(0.001, SHARE)
@@ -59,7 +40,7 @@ class Corpus:
         AUTO, path(r"[^,]+(,[^,]+)*", "a file, none or auto", no_path="none|auto", is_several=True)
     )
     vocab_size: int = option(AUTO, whole_number(4))
-    missing_pages: str = option(AUTO, one_of("in", "out"))
+    missing_pages: str = option(AUTO, kinds.one_of("in", "out"))
     entity_vocab: str = option("", path())
     update_from: str = option("", path(), flag="--update-from")
     held_out: float = option(0.01, SHARE)
@@ -90,13 +71,13 @@ class Sequences:
     tokenizer: str = option("", path())
     tokenizer_size: int = option(AUTO, whole_number(300))
     tokenizer_characters: int = option(100_000_000, whole_number(100_000))
-    sentence_splitter: str = option("sentencex", matching(".+", "sentencex or module:function"))
+    sentence_splitter: str = option("sentencex", kinds.matching(".+", "sentencex or module:function"))
     max_words: int = option(AUTO, whole_number(1))
     # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
     max_dropped_sentences: float = unhashed_option(0.2, SHARE)
     language_exponent: float = option(0.7, SHARE)
     annotated: str = option("", path())
-    annotated_place: str = option("beside", one_of("beside", "instead"))
+    annotated_place: str = option("beside", kinds.one_of("beside", "instead"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +85,7 @@ class Pretraining:
     """Pretraining: where it starts, and the values of its recipe over the preset's."""
 
     base_model: str = option(SCRATCH, path(".+", "scratch, a folder or a name", no_path=SCRATCH), flag="--base-model")
-    seed: int = option(SEED, SEED_NUMBER, flag="--seed")
+    seed: int = option(SEED, kinds.SEED_NUMBER, flag="--seed")
     recipe: Mapping[str, Any] = field(default_factory=dict)
     """The values that RECIPE declares; in the file they stand in the table itself."""
 
@@ -113,7 +94,7 @@ def _of_recipe(name: str) -> Option:
     """A value of a recipe, or one for each phase."""
 
     def of_text(words: str) -> Any:
-        return [literal(word.strip()) for word in words.split(",")] if "," in words else literal(words)
+        return [kinds.literal(word.strip()) for word in words.split(",")] if "," in words else kinds.literal(words)
 
     of_one = str if name == "phases" else float if name == "betas" else TYPES[name]
     takes_list = name in (*STEPS_AND_RATES, "betas")
@@ -137,30 +118,30 @@ RECIPE: Mapping[str, Option] = {name: _of_recipe(name) for name in HELP}
 class FineTuning:
     """Fine-tuning, the search for its hyperparameters, and the grid of experiments."""
 
-    data: Mapping[str, str] = option({}, table(path(no_path="none"), TASKS), flag="--data")
-    weights: Mapping[str, str] = option({}, table(path(), WEIGHTS))
-    preset: str = option(AUTO, one_of("tiny", "demo", "small-encoder", "base", "large"))
-    learning_rate: Any = option(AUTO, POSITIVE_NUMBER, flag="--learning-rate")
-    head_learning_rate: Any = option(AUTO, POSITIVE_NUMBER)
+    data: Mapping[str, str] = option({}, kinds.table(path(no_path="none"), TASKS), flag="--data")
+    weights: Mapping[str, str] = option({}, kinds.table(path(), WEIGHTS))
+    preset: str = option(AUTO, kinds.one_of("tiny", "demo", "small-encoder", "base", "large"))
+    learning_rate: Any = option(AUTO, kinds.POSITIVE_NUMBER, flag="--learning-rate")
+    head_learning_rate: Any = option(AUTO, kinds.POSITIVE_NUMBER)
     batch_size: Any = option(AUTO, whole_number(1), flag="--batch-size")
     epochs: Any = option(AUTO, whole_number(1), flag="--epochs")
-    dropout: float = option(DROPOUT, DROPOUT_RATE)
+    dropout: float = option(DROPOUT, kinds.DROPOUT_RATE)
     patience: int = option(0, whole_number())
     tokens_per_batch: int = option(0, whole_number())
-    precision: str = option(AUTO, one_of("float32", "bf16"))
+    precision: str = option(AUTO, kinds.one_of("float32", "bf16"))
     gradient_checkpointing: bool = option(False, SWITCH)
     negative_label: str = option("", TEXT)
     tag_column: str = option("", TEXT)
     mentions: str = option("", path())
     allow_no_predictions: bool = unhashed_option(False, SWITCH)
     drop_weights: bool = option(False, SWITCH)
-    tasks: tuple[str, ...] = option(TASKS, many(one_of(*TASKS)))
-    variants: tuple[str, ...] = option(("luke", "roberta_extra_training"), many(one_of(*VARIANTS)))
-    seeds: tuple[int, ...] = option((SEED,), many(SEED_NUMBER))
+    tasks: tuple[str, ...] = option(TASKS, kinds.many(kinds.one_of(*TASKS)))
+    variants: tuple[str, ...] = option(("luke", "roberta_extra_training"), kinds.many(kinds.one_of(*VARIANTS)))
+    seeds: tuple[int, ...] = option((SEED,), kinds.many(kinds.SEED_NUMBER))
     tuned: bool = option(False, SWITCH)
-    learning_rates: tuple[float, ...] = option((1e-5, 2e-5, 3e-5), many(POSITIVE_NUMBER))
-    batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), many(whole_number(1)))
-    epoch_counts: tuple[int, ...] = option((2, 3, 5), many(whole_number(1)))
+    learning_rates: tuple[float, ...] = option((1e-5, 2e-5, 3e-5), kinds.many(kinds.POSITIVE_NUMBER))
+    batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), kinds.many(whole_number(1)))
+    epoch_counts: tuple[int, ...] = option((2, 3, 5), kinds.many(whole_number(1)))
     tuning_patience: int = option(2, whole_number())
 
 
@@ -185,17 +166,17 @@ class Machine:
     """The place and the means of the computation; what stages write does not depend on it."""
 
     processes: Any = unhashed_option(AUTO, whole_number(1), flag="--processes")
-    device: str = unhashed_option(AUTO, matching(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N"), flag="--device")
+    device: str = unhashed_option(AUTO, kinds.matching(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N"), flag="--device")
     spark_master: str = unhashed_option(
         "",
-        matching(
+        kinds.matching(
             r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
             "local, local[N], spark://HOST:PORT, yarn or k8s://...",
         ),
         flag="--spark-master",
     )
     spark_conf: Mapping[str, str] = unhashed_option(
-        {}, table(matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"')
+        {}, kinds.table(kinds.matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"')
     )
     beam_options: str = unhashed_option("", TEXT)
     scratch: str = unhashed_option("", path())

@@ -19,18 +19,11 @@ from workflows.report.paper.comparison import Compared, compare
 from workflows.report.rendering import render_page, render_tables
 from workflows.report.several import PAGE, RESULTS, shown_settings
 from workflows.run.tables import TABLES
+from workflows.stages import pretraining
 from workflows.stages.experiments import EXPERIMENTS, FineTuneGrid
 from workflows.stages.languages import FIGURES, EvaluateLanguages
 from workflows.stages.linking.evaluation import BuildLinker, EvaluateLinking
 from workflows.stages.pages import CorpusStage
-from workflows.stages.pretraining import (
-    ExportHuggingFace,
-    Pretrain,
-    PretrainingStage,
-    PretrainRoberta,
-    base_model_name,
-    own_model,
-)
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
@@ -56,10 +49,10 @@ class Report(CorpusStage):
 
     def requires(self) -> dict[str, Stage]:
         grid = self.clone(FineTuneGrid)
-        own = type(own_model(self))
+        own = type(pretraining.own_model(self))
         always: list[type[Stage]] = [BuildMentionTable, own] if self.whole else []
         used = grid.requires()
-        candidates: list[type[Stage]] = [BuildMentionTable, own, PretrainRoberta]
+        candidates: list[type[Stage]] = [BuildMentionTable, own, pretraining.PretrainRoberta]
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
         if own in shown:
             shown += [EvaluateLinking] + [EvaluateLanguages] * self.is_of_several()
@@ -71,14 +64,14 @@ class Report(CorpusStage):
     def setting(self) -> dict[str, Any]:
         """The settings that the report names: those of a pretraining where it shows one."""
         stages = self.requires()
-        own = [stage for stage in stages.values() if isinstance(stage, PretrainingStage)]
+        own = [stage for stage in stages.values() if isinstance(stage, pretraining.PretrainingStage)]
         if not own:
             return {"profile": self.corpus.profile}
         return {
             "profile": self.corpus.profile,
             "preset": own[0].configuration.preset,
             "changes": values_text(own[0].configuration.changes()),
-            "base_model": base_model_name(own[0].configuration.base_model),
+            "base_model": pretraining.base_model_name(own[0].configuration.base_model),
             **self.values("pretraining", "seed"),
         }
 
@@ -108,7 +101,7 @@ class Report(CorpusStage):
         That of the run's own LUKE is Pretrain also where it was updated.
         """
         return {
-            ("Pretrain" if isinstance(stage, Pretrain) else type(stage).__name__): stage
+            ("Pretrain" if isinstance(stage, pretraining.Pretrain) else type(stage).__name__): stage
             for stage in self.upstream()
             if getattr(stage, "wiki", 0) == wiki
         }
@@ -181,14 +174,14 @@ class RunAll(RunExperiments):
 
     def requires(self) -> dict[str, Stage]:
         report = self.report()
-        return {**self.cloned(ExportHuggingFace), **report.of_wikis(BuildLinker), "Report": report}
+        return {**self.cloned(pretraining.ExportHuggingFace), **report.of_wikis(BuildLinker), "Report": report}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:
     """The answers of a pretrained LUKE to some held-out mentions."""
     from pipeline.sequences.tokenizer import WordTokenizer
 
-    assert isinstance(pretrain, Pretrain)
+    assert isinstance(pretrain, pretraining.Pretrain)
     found = pretrain.clone(BuildEntityVocab).read_json("entity_vocab.json")
     titles = sorted(found, key=lambda title: found[title])
     return training_curves.answers(pretrain.folder, WordTokenizer.load(pretrain.tokenizer_folder()), titles)

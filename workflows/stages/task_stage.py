@@ -17,20 +17,14 @@ from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base.stage import Stage, given_manifest
 from workflows.run.kinds import AUTO, similar
 from workflows.run.tables import SEED, TASKS, FineTuning
-from workflows.stages.pretraining import (
-    PretrainingStage,
-    PretrainRoberta,
-    TorchStage,
-    base_model_identity,
-    folder_identity,
-    own_model,
-)
+from workflows.stages import pretraining
+from workflows.stages.pretraining import TorchStage
 from workflows.stages.tables import BuildMentionTable
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-OWN_WEIGHTS: dict[str, Callable[[Stage], PretrainingStage]] = {
-    "luke": own_model,
-    "roberta_extra_training": lambda stage: stage.clone(PretrainRoberta),
+OWN_WEIGHTS: dict[str, Callable[[Stage], pretraining.PretrainingStage]] = {
+    "luke": pretraining.own_model,
+    "roberta_extra_training": lambda stage: stage.clone(pretraining.PretrainRoberta),
 }
 BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
@@ -177,7 +171,7 @@ class TaskStage(TorchStage):
         if mentions:
             given_manifest("fine_tuning.mentions", mentions, "")  # an annotator wants more
         optional = {
-            "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
+            "weights": pretraining.base_model_identity(weights, self._weights_parameter()) if weights else None,
             **self.of_data(),
             **self.computing(),
             "mentions": mentions and storage.manifest_sha256(mentions),
@@ -208,10 +202,10 @@ class TaskStage(TorchStage):
 
 def data_identity(folder: str) -> dict[str, str]:
     """SHA-256 of each file of a data folder, and of the tables in its splits' folders, which `save_to_disk` makes."""
-    found = folder_identity(folder, "fine_tuning.data")
+    found = pretraining.folder_identity(folder, "fine_tuning.data")
     for split in chain.from_iterable(SPLIT_NAMES.values()):
         inside = os.path.join(folder, split)
         if os.path.isdir(inside):
-            tables = folder_identity(inside, "fine_tuning.data").items()
+            tables = pretraining.folder_identity(inside, "fine_tuning.data").items()
             found |= {f"{split}/{name}": digest for name, digest in tables if name.endswith(".arrow")}
     return found
