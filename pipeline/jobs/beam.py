@@ -67,14 +67,14 @@ class RunBlock(beam.DoFn):
 
     def process(self, block: Block) -> Iterator[int]:
         """Raises: ValueError: this machine does not see the stage's folder. Nothing may be written here, then."""
-        if problem := storage.unseen(self.folder, self.key, self.patience):
+        if problem := storage.blocks.unseen(self.folder, self.key, self.patience):
             raise ValueError(problem)
         message = error_path(self.folder, block.number)
         try:
             record = self.run(block)
             with contextlib.suppress(FileNotFoundError):  # of an attempt before, where a runner tries again
                 storage.remove(message)
-            storage.commit_block(self.folder, self.key, block.number, record)
+            storage.blocks.commit_block(self.folder, self.key, block.number, record)
         except (ValueError, OSError) as error:
             # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
             with contextlib.suppress(OSError):  # the disk may be full

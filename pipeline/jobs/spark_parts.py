@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from pipeline import storage
 from pipeline.jobs.spark_session import READING
+from pipeline.storage.blocks import SHARED
 
 _BLOCKS_PER_PART = 4
 _SHOWN = 5  # parts in a message
@@ -67,7 +68,7 @@ class SparkJob:
     folder: str
     key: str
     parts: int
-    patience: float = storage.PATIENCE_SECONDS
+    patience: float = storage.blocks.PATIENCE_SECONDS
 
     def check_workers(self) -> None:
         """Find out before hours of work whether the executors see the stage's folder; one that comes later will say so.
@@ -77,7 +78,7 @@ class SparkJob:
         context = self.session.sparkContext
         if str(context.master).startswith("local"):
             return
-        look = functools.partial(storage.unseen, self.folder, self.key, self.patience)
+        look = functools.partial(storage.blocks.unseen, self.folder, self.key, self.patience)
         raise_problem(run_on_executors(context, look))
 
     def manifest(self, stage: str) -> storage.Manifest:
@@ -104,7 +105,7 @@ class SparkJob:
         by: str,
         order: Sequence[str] = (),
         first: int = 0,
-        group_rows: int = storage.ROW_GROUP_ROWS,
+        group_rows: int = storage.parquet.ROW_GROUP_ROWS,
     ) -> dict[int, storage.Result]:
         """Write a DataFrame as Parquet files, each committed as a block; committed ones are kept.
 
@@ -114,22 +115,22 @@ class SparkJob:
         """
         # The workers get these, and not the session.
         folder, key, patience = self.folder, self.key, self.patience
-        storage.clear_if_changed(folder, key)  # by it they know the folder
-        kept = storage.finished_blocks(folder, key)
+        storage.blocks.clear_if_changed(folder, key)  # by it they know the folder
+        kept = storage.blocks.finished_blocks(folder, key)
         kept_numbers = set(kept)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
             number = first + context.partitionId()
-            written = Written(number, socket.gethostname(), storage.unseen(folder, key, patience))
+            written = Written(number, socket.gethostname(), storage.blocks.unseen(folder, key, patience))
             if not written.problem and number not in kept_numbers:
                 path = f"{table}/{storage.block_name(number)}.parquet"
                 try:
                     ours = _while_ours(batches, folder, key)
                     count = _write_part(ours, schema, storage.join(folder, path), group_rows)
                     entry = storage.describe(folder, path, count)
-                    storage.commit_block(folder, key, number, storage.Result((entry,), {table: count}))
+                    storage.blocks.commit_block(folder, key, number, storage.Result((entry,), {table: count}))
                     written = written._replace(path=path, bytes=entry.bytes, sha256=entry.sha256, rows=count)
                 except OSError as error:
                     if error.errno not in _OF_DISK:
@@ -159,7 +160,7 @@ class SparkJob:
             return
         # Where an executor was lost, Spark does its work again and counts it twice: only a pass of its own is sure.
         if (wanted := frame.count()) != count:
-            storage.forget_blocks(self.folder, found)
+            storage.blocks.forget_blocks(self.folder, found)
             raise ValueError(
                 f"{self.folder}/{table}: has {count:,} rows in {len(found)} files, of {wanted:,} that were to be "
                 "written; run its stage again"
@@ -169,7 +170,7 @@ class SparkJob:
 def _while_ours(batches: Iterator[pa.RecordBatch], folder: str, key: str) -> Iterator[pa.RecordBatch]:
     """The batches. Raises: OSError behind the last: the folder is of another key; the driver was killed meanwhile."""
     yield from batches
-    if problem := storage.unseen(folder, key, patience=0):
+    if problem := storage.blocks.unseen(folder, key, patience=0):
         raise OSError(errno.ESTALE, problem)
 
 
@@ -177,7 +178,7 @@ def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str,
     """Write the batches as one file; the number of rows."""
     count = 0
     pending: list[pa.RecordBatch] = []
-    with storage.atomic_output(path) as stream, storage.parquet_writer(stream, schema) as writer:
+    with storage.atomic_output(path) as stream, storage.parquet.parquet_writer(stream, schema) as writer:
         # Spark's batches differ in size from run to run: row groups are cut anew.
         for batch in batches:
             pending.append(batch.cast(schema))
@@ -223,7 +224,7 @@ def check_parts(
     """
     said = {each.part: each for each in written}
     raise_problem(each.problem for each in said.values())
-    found = storage.await_blocks(folder, key, numbers, patience)
+    found = storage.blocks.await_blocks(folder, key, numbers, patience)
 
     def problem(number: int) -> str:
         if number not in said:
@@ -243,11 +244,11 @@ def check_parts(
     with ThreadPoolExecutor() as pool:
         problems = dict(zip(numbers, pool.map(problem, numbers), strict=True))
     if wrong := [number for number in numbers if problems[number]]:
-        storage.forget_blocks(folder, wrong)
+        storage.blocks.forget_blocks(folder, wrong)
         shown = ", ".join(f"part {number} ({problems[number]})" for number in wrong[:_SHOWN])
         raise ValueError(
             f"{folder}: {len(wrong)} of {len(numbers)} parts are not found as they were written within {patience:g} s: "
-            f"{shown}{', ...' * (len(wrong) > _SHOWN)}; {storage.SHARED}; run the stage again, the others are kept"
+            f"{shown}{', ...' * (len(wrong) > _SHOWN)}; {SHARED}; run the stage again, the others are kept"
         )
     return found
 
@@ -272,11 +273,11 @@ def unreadable_file(error: BaseException) -> str | None:
     if path and "FILE_NOT_EXIST" in text and os.path.exists(path):
 
         def look() -> str:
-            problem = f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
+            problem = f"{socket.gethostname()}: {path} is not there; {SHARED}"
             return "" if os.path.exists(path) else problem
 
         raise_problem(run_on_executors(SparkContext.getOrCreate(), look))
-        raise ValueError(f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again")
+        raise ValueError(f"{path}: was not there for a worker, and now is; {SHARED}; run the stage again")
     return path
 
 

@@ -46,7 +46,7 @@ def run_blocks(
     processes: int,
     beam_options: Sequence[str] = (),
     progress: Callable[[int], None] = lambda finished: None,
-    patience: float = storage.PATIENCE_SECONDS,
+    patience: float = storage.blocks.PATIENCE_SECONDS,
 ) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the folder does not hold yet, and return the records of all, by number.
 
@@ -56,10 +56,10 @@ def run_blocks(
     Raises: ValueError: the input is at fault, or a worker's machine does not see the folder. RuntimeError: the job
     failed, or its workers died three times.
     """
-    storage.clear_if_changed(folder, key)
-    finished = storage.finished_blocks(folder, key)
-    storage.sweep(folder, finished)
-    storage.make_folder(storage.join(folder, storage.BLOCKS))
+    storage.blocks.clear_if_changed(folder, key)
+    finished = storage.blocks.finished_blocks(folder, key)
+    storage.blocks.sweep(folder, finished)
+    storage.make_folder(storage.join(folder, storage.blocks.BLOCKS))
     spec = {
         "job": [job.__module__, job.__qualname__],
         "folder": folder,
@@ -77,7 +77,7 @@ def run_blocks(
         at_work = run.at_work(missing)
         for block in at_work[:1] if beam_options else at_work:
             run.isolate(block)
-        finished = storage.finished_blocks(folder, key)
+        finished = storage.blocks.finished_blocks(folder, key)
         attempts_without_progress += 1
         if len(finished) + run.fatal_count > before:
             attempts_without_progress = 0
@@ -95,12 +95,12 @@ def _await_blocks(
 ) -> dict[int, storage.Result]:
     """The blocks, all of which a runner says are done; ValueError where one is not found."""
     numbers = [block.number for block in blocks]
-    found = storage.await_blocks(folder, key, numbers, patience)
+    found = storage.blocks.await_blocks(folder, key, numbers, patience)
     if lost := [number for number in numbers if number not in found]:
         raise ValueError(
             f"{job}: {len(lost)} of {len(blocks)} blocks are done, as Beam's runner says, but not found in {folder} "
             f"within {patience:g} s: {', '.join(map(str, lost[:_SHOWN]))}{', ...' * (len(lost) > _SHOWN)}; "
-            f"{storage.SHARED}"
+            f"{storage.blocks.SHARED}"
         )
     return found
 
@@ -133,7 +133,7 @@ class _Run:
         markers = {os.path.basename(self._path(block)) for block in blocks}
 
         def goes_on() -> bool:
-            begun, entries = [], list(os.scandir(storage.join(folder, storage.BLOCKS)))
+            begun, entries = [], list(os.scandir(storage.join(folder, storage.blocks.BLOCKS)))
             self.progress(sum(entry.name.endswith(".json") for entry in entries))
             for entry in entries:
                 if entry.name in markers:
@@ -143,7 +143,7 @@ class _Run:
                 self.reason = TOO_SLOW
             return self.reason == DIED
 
-        temporary = storage.join(folder, storage.BLOCKS, "tmp")
+        temporary = storage.join(folder, storage.blocks.BLOCKS, "tmp")
         shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
         os.makedirs(temporary)
         with contextlib.ExitStack() as stack:
@@ -233,7 +233,7 @@ def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: C
 
     Raises: ValueError: what the user can mend. RuntimeError: another failure, with the child's last words.
     """
-    blocks = storage.join(folder, storage.BLOCKS)
+    blocks = storage.join(folder, storage.blocks.BLOCKS)
     if errors := [path for path in storage.list_files(blocks) if path.startswith("error-")]:
         message = storage.read_bytes(storage.join(blocks, errors[0]))
         raise ValueError(message.decode("utf-8", "replace"))

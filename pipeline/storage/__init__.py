@@ -11,21 +11,7 @@ tries      sets and maps of texts in one memory-mapped file
 """
 
 from pipeline.storage.arrow import arrow_writer, cells, open_arrow
-from pipeline.storage.blocks import (
-    BLOCKS,
-    KEY,
-    PATIENCE_SECONDS,
-    SHARED,
-    await_blocks,
-    block_name,
-    clear_if_changed,
-    commit_block,
-    finished_blocks,
-    forget_blocks,
-    merge_blocks,
-    sweep,
-    unseen,
-)
+from pipeline.storage.blocks import block_name, merge_blocks
 from pipeline.storage.failures import Failures, log_failures
 from pipeline.storage.files import (
     atomic_folder,
@@ -58,13 +44,4 @@ from pipeline.storage.manifests import (
     record_finished,
     write_manifest,
 )
-from pipeline.storage.parquet import (
-    ROW_GROUP_ROWS,
-    count_values,
-    parquet_rows,
-    parquet_writer,
-    read_batches,
-    read_rows,
-    read_tuples,
-    sum_column,
-)
+from pipeline.storage.parquet import parquet_rows, read_batches, read_rows, read_tuples

@@ -281,10 +281,10 @@ class Stage(Step):
         if was_finished:
             storage.remove(self.output().path)
         if self.KEEPS == "nothing" or (self.KEEPS == "unfinished" and was_finished):
-            storage.sweep(self.folder, {})
+            storage.blocks.sweep(self.folder, {})
         # Before the work: what changes upstream meanwhile must not pass for its input.
         identity = self.identity()
-        storage.clear_if_changed(self.folder, storage.digest(identity))
+        storage.blocks.clear_if_changed(self.folder, storage.digest(identity))
         result = self.work()
         self.check_limits(result)
         # A cluster's worker may have been killed, and others have done its work.
@@ -356,7 +356,7 @@ def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
 def digests(folder: str, names: Iterable[str] | None = None) -> dict[str, str]:
     """SHA-256 of these files of a folder, or of all, but for those that tell when and where a stage of ours ran."""
     names = storage.list_files(folder) if names is None else names
-    paths = {name: storage.join(folder, name) for name in names if name not in (RUN_RECORD, storage.KEY)}
+    paths = {name: storage.join(folder, name) for name in names if name not in (RUN_RECORD, storage.blocks.KEY)}
     return {name: _sha256(path, os.stat(path).st_mtime_ns) for name, path in paths.items()}
 
 

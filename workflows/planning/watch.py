@@ -58,7 +58,7 @@ def rows_of(workdir: str, stages: Sequence[Stage]) -> Iterator[Row]:
 
 def _row(title: str, folder: str, states: dict[str, str], stage: Stage | None = None) -> Row:
     """The row of a stage whose inputs have these states; it is right, whatever begins or ends meanwhile."""
-    is_begun = storage.file_size(storage.join(folder, storage.KEY)) is not None
+    is_begun = storage.file_size(storage.join(folder, storage.blocks.KEY)) is not None
     began, is_held = locks.maker(folder)  # after the key and before the manifest
     state, seconds, progress = RUNNING, time.time() - began if is_held else 0.0, ""
     if not is_held and storage.file_size(storage.join(folder, storage.MANIFEST)) is None:
@@ -96,7 +96,7 @@ def _progress(folder: str, state: str, stage: Stage | None) -> str:
     if found := sorted(glob(storage.join(escape(folder), "checkpoints", "step-*", "state.json"))):
         record = json.loads(storage.read_bytes(found[-1]))
         return f"{len(record['figures']['epochs'])} of {record['run']['hyperparameters']['epochs']} epochs"
-    count = len(glob(storage.join(escape(folder), storage.BLOCKS, "block-*.json")))
+    count = len(glob(storage.join(escape(folder), storage.blocks.BLOCKS, "block-*.json")))
     if isinstance(stage, pages.DumpReader | sequences.BuildSequences):
         return f"{count:,} of {_blocks(stage):,} blocks"
     return f"{count:,} parts" if count else ""

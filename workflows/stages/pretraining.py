@@ -66,7 +66,7 @@ class TorchStage(TokenizedStage):
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
         storage.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
-        unlisted = {storage.MANIFEST, storage.KEY, RUN_RECORD}
+        unlisted = {storage.MANIFEST, storage.blocks.KEY, RUN_RECORD}
         names = [path for path in storage.list_files(self.folder) if path not in unlisted]
         return tuple(storage.describe(self.folder, name) for name in names)
 

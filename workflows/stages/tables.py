@@ -53,7 +53,7 @@ class SparkStage(CorpusStage):
         stages, key = self.requires(), storage.digest(self.identity())
         extracted = [(name, stage) for name, stage in stages.items() if isinstance(stage, ExtractPages)]
         dumps = {name.replace("ExtractPages", "FetchDump"): stage.fetched() for name, stage in extracted}
-        storage.sweep(self.folder, storage.finished_blocks(self.folder, key))
+        storage.blocks.sweep(self.folder, storage.blocks.finished_blocks(self.folder, key))
         master = self.settings.machine.spark_master
         is_here = master.startswith("local") or not master
         scratch = spark.scratch_root(self) if is_here else ""

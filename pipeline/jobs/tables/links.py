@@ -27,7 +27,7 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
         raise ValueError(
             f"{job.folder}: {found:,} of {wanted:,} links were written; delete the folder and run ResolveLinks again"
         )
-    statuses = storage.count_values(result.paths(job.folder), "status")
+    statuses = storage.parquet.count_values(result.paths(job.folder), "status")
     drops = {"links:same_page": same_page, "links:variant": statuses.get("variant", 0)}
     return replace(result, drops=+Counter(drops), facts={"statuses": statuses})
 

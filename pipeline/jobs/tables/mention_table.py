@@ -65,8 +65,8 @@ def build(job: SparkJob, *, profile: str) -> storage.Result:
     titles = targets.write_targets(job.folder, target_files, title_files, language)
     drops = {
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
-        - storage.sum_column(mention_files, "link_count"),
-        "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
+        - storage.parquet.sum_column(mention_files, "link_count"),
+        "names:ambiguous_on_page": storage.parquet.sum_column(page_files, "ambiguous"),
     }
     facts = {
         "longest_mention": longest,

@@ -58,7 +58,7 @@ def test_a_job_is_loaded_once_in_a_process(tmp_path: Path) -> None:
     """Runners set up anew for every block; another key stands for other files, perhaps in the same folders."""
     workers = [worker(CountedJob, tmp_path, key) for key in ("one", "one", "two")]
     for each in workers:
-        storage.clear_if_changed(str(tmp_path), each.key)
+        storage.blocks.clear_if_changed(str(tmp_path), each.key)
     jobs = [each.load() for each in workers for _ in range(2)]
     assert CountedJob.made == [{"a": 1}, {"a": 1}]
     assert jobs[0] is jobs[3] is not jobs[4]
@@ -67,7 +67,7 @@ def test_a_job_is_loaded_once_in_a_process(tmp_path: Path) -> None:
 def test_what_cannot_be_loaded_is_told_to_the_user(tmp_path: Path) -> None:
     """In the file of the block's error, whose message comes without what Beam puts around it."""
     broken = worker(BrokenJob, tmp_path)
-    storage.clear_if_changed(str(tmp_path), "one")
+    storage.blocks.clear_if_changed(str(tmp_path), "one")
     with pytest.raises(ValueError, match=r"^model\.safetensors: broken$"):
         list(broken.process(Block(3, "dump", 0, 1)))
     assert Path(error_path(str(tmp_path), 3)).read_text() == "model.safetensors: broken"
@@ -76,7 +76,7 @@ def test_what_cannot_be_loaded_is_told_to_the_user(tmp_path: Path) -> None:
 def test_a_worker_without_the_folder_writes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "stage"
     lost = worker(CountedJob, folder)
-    line = re.escape(f"{folder}/key.txt is not there; {storage.SHARED}")
+    line = re.escape(f"{folder}/key.txt is not there; {storage.blocks.SHARED}")
     with pytest.raises(ValueError, match=line):
         list(lost.process(Block(0, "dump", 0, 1)))
     assert not folder.exists()

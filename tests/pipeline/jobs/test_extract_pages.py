@@ -109,7 +109,7 @@ def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
     with storage.parquet_rows(str(tmp_path / "columns.parquet"), schema, ParagraphRows) as columns:
         for page in extracted:
             columns.extend([page])
-    assert columns.count == rows.count > 2 * storage.ROW_GROUP_ROWS
+    assert columns.count == rows.count > 2 * storage.parquet.ROW_GROUP_ROWS
     assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
 
 

@@ -61,14 +61,14 @@ def test_a_task_that_outlives_its_run_writes_into_no_folder_of_another_key(tmp_p
     """Its driver was killed, and a run of other inputs has taken the folder over while it computed."""
     path = tmp_path / "words/block-00000.parquet"
     for change in ("other", "removed", ""):
-        storage.clear_if_changed(str(tmp_path), "key")
+        storage.blocks.clear_if_changed(str(tmp_path), "key")
 
         def batches(change: str = change) -> Iterator[pa.RecordBatch]:
             yield pa.record_batch({"word": ["a"]})
             if change:
-                storage.clear_if_changed(str(tmp_path), "other")
+                storage.blocks.clear_if_changed(str(tmp_path), "other")
             if change == "removed":
-                (tmp_path / storage.KEY).unlink()
+                (tmp_path / storage.blocks.KEY).unlink()
             yield pa.record_batch({"word": ["b"]})
 
         options = (spark_parts._while_ours(batches(), str(tmp_path), "key"), SMALL, str(path), 8)
@@ -76,7 +76,7 @@ def test_a_task_that_outlives_its_run_writes_into_no_folder_of_another_key(tmp_p
             with pytest.raises(OSError, match=r"key\.txt is (that of another folder|not there)") as failure:
                 spark_parts._write_part(*options)
             assert failure.value.errno in spark_parts._OF_DISK
-            assert storage.list_files(str(tmp_path)) == [storage.KEY] * (change == "other")
+            assert storage.list_files(str(tmp_path)) == [storage.blocks.KEY] * (change == "other")
         else:
             assert spark_parts._write_part(*options) == 2
             assert path.is_file()
@@ -120,7 +120,7 @@ def write_words(spark: Any, folder: Path, parts: int = 2, **options: Any) -> dic
 
 def test_what_was_checked_is_what_counts(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shared file system may list files late that are found by their names."""
-    monkeypatch.setattr(storage, "finished_blocks", lambda *_: {})
+    monkeypatch.setattr(storage.blocks, "finished_blocks", lambda *_: {})
     written = write_words(spark, tmp_path)
     assert sum(record.rows["words"] for record in written.values()) == 40
 
@@ -128,15 +128,15 @@ def test_what_was_checked_is_what_counts(spark: Any, tmp_path: Path, monkeypatch
 def test_a_worker_that_does_not_see_the_folder_is_named_and_writes_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "clear_if_changed", lambda folder, key: None)
-    line = rf"^{socket.gethostname()}: {tmp_path}/stage/key\.txt is not there; {storage.SHARED}"
+    monkeypatch.setattr(storage.blocks, "clear_if_changed", lambda folder, key: None)
+    line = rf"^{socket.gethostname()}: {tmp_path}/stage/key\.txt is not there; {storage.blocks.SHARED}"
     with pytest.raises(ValueError, match=line):
         write_words(spark, tmp_path / "stage", patience=0)
     assert storage.list_files(str(tmp_path)) == []
 
 
 def test_a_worker_that_cannot_write_is_told_with_its_host(spark: Any, tmp_path: Path) -> None:
-    storage.clear_if_changed(str(tmp_path), "key")
+    storage.blocks.clear_if_changed(str(tmp_path), "key")
     (tmp_path / "words").symlink_to("/sys/kernel")  # where nobody may write
     line = f"^{socket.gethostname()}: {tmp_path}/words/block-0000[01].parquet cannot be written "
     with pytest.raises(ValueError, match=line + r"\(.+\); mend that, and the same command goes on from here"):
@@ -182,7 +182,7 @@ def test_parts_that_are_not_as_their_tasks_wrote_them_are_refused(
     size = of(1).stat().st_size
     problems = ["missing", f"{size} of {size + 1} bytes", "other content", "its record is missing"]
     assert [problem for *_, problem in found] == problems
-    assert f"; {storage.SHARED}; run the stage again, the others are kept" in str(error.value)
+    assert f"; {storage.blocks.SHARED}; run the stage again, the others are kept" in str(error.value)
     kept = of(4).stat().st_mtime_ns
     monkeypatch.undo()
     blocks = write_words(spark, tmp_path, parts=5, patience=0)
@@ -211,7 +211,7 @@ def test_lost_rows_are_noticed(spark: Any, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(spark_parts, "check_parts", check_less)
     with pytest.raises(ValueError, match="/words: has 2 rows in 2 files, of 40 that were to be written"):
         write_words(spark, tmp_path)
-    assert storage.finished_blocks(str(tmp_path), "key") == {}
+    assert storage.blocks.finished_blocks(str(tmp_path), "key") == {}
 
 
 def test_rows_that_spark_counts_twice_are_counted_anew(

@@ -66,7 +66,7 @@ def test_a_module_where_the_user_stands_is_not_imported(
     for processes in (1, 2):
         folder = str(tmp_path / str(processes))
         run_blocks(PageExtractor, blocks, folder, "key", arguments_for(dump), processes=processes)
-        assert len(storage.finished_blocks(folder, "key")) == len(blocks) == 2
+        assert len(storage.blocks.finished_blocks(folder, "key")) == len(blocks) == 2
 
 
 def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
@@ -86,7 +86,7 @@ def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[
     killed: list[int] = []
 
     def kill_one_worker() -> None:
-        wait_for(lambda: len(storage.finished_blocks(str(tmp_path), "key")) >= 1)
+        wait_for(lambda: len(storage.blocks.finished_blocks(str(tmp_path), "key")) >= 1)
         for process in descendants(os.getpid()):
             with contextlib.suppress(psutil.Error):  # another may be ending, and tells nothing any more
                 if process.name().startswith("python") and "sdk_worker_main" in " ".join(process.cmdline()):

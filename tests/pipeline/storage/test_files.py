@@ -32,7 +32,7 @@ def test_names_are_on_disk_before_the_record_that_lists_them(tmp_path: Path, mon
         if record == "manifest.json":
             storage.write_manifest(folder, storage.Manifest(files, stage="Stage", version=1, parameters={}, inputs={}))
         else:
-            storage.commit_block(folder, "key", 7, storage.Result(files))
+            storage.blocks.commit_block(folder, "key", 7, storage.Result(files))
         for path in paths:
             between = done[done.index(f"name {path}") : done.index(f"name {record}")]
             assert {"sync .", f"sync {Path(path).parent}"} <= {*between}, (path, done)

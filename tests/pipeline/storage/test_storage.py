@@ -101,7 +101,7 @@ def test_failed_output_leaves_nothing(folder: str) -> None:
     assert storage.read_bytes(path) == b"whole"
 
 
-@pytest.mark.parametrize("sweep", [lambda folder: storage.sweep(folder, {}), storage.sweep_temporary])
+@pytest.mark.parametrize("sweep", [lambda folder: storage.blocks.sweep(folder, {}), storage.sweep_temporary])
 def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callable[[str], object]) -> None:
     """SIGKILL while writing: the name does not exist, and the sweep takes what was begun."""
     code = (
@@ -155,7 +155,7 @@ def test_a_folder_is_there_as_a_whole(tmp_path: Path) -> None:
 def commit(folder: str, number: int, content: bytes, key: str = "key") -> None:
     entry = put(folder, f"table/{storage.block_name(number)}.bin", content)
     record = storage.Result((entry,), Counter(rows=len(content)), Counter({"x:bad": 1}), {"words": number})
-    storage.commit_block(folder, key, number, record)
+    storage.blocks.commit_block(folder, key, number, record)
 
 
 def test_blocks_are_kept_swept_and_merged(folder: str) -> None:
@@ -163,9 +163,9 @@ def test_blocks_are_kept_swept_and_merged(folder: str) -> None:
         commit(folder, number, b"x" * number)
     put(folder, "table/block-00009.bin", b"written, not committed")
     put(folder, storage.MANIFEST, b"{}")
-    blocks = storage.finished_blocks(folder, "key")
+    blocks = storage.blocks.finished_blocks(folder, "key")
     assert sorted(blocks) == [0, 1, 2]
-    assert storage.sweep(folder, blocks) == 2
+    assert storage.blocks.sweep(folder, blocks) == 2
     merged = storage.merge_blocks(blocks)
     assert [entry.path for entry in merged.files] == [f"table/block-0000{number}.bin" for number in range(3)]
     assert (merged.rows, merged.drops, merged.facts) == ({"rows": 3}, {"x:bad": 3}, {"words": 3})
@@ -179,17 +179,17 @@ def test_blocks_of_other_inputs_or_sizes_do_not_count(folder: str) -> None:
     commit(folder, 3, b"gone")
     storage.remove(storage.join(folder, "table/block-00003.bin"))
     put(folder, "blocks/block-00004.json", b"{half")
-    assert list(storage.finished_blocks(folder, "key")) == [0]
+    assert list(storage.blocks.finished_blocks(folder, "key")) == [0]
 
 
 def test_claim_removes_what_was_made_from_something_else(folder: str) -> None:
     storage.make_folder(folder)
-    storage.clear_if_changed(folder, "one")
+    storage.blocks.clear_if_changed(folder, "one")
     put(folder, "checkpoint", b"1")
-    storage.clear_if_changed(folder, "one")
+    storage.blocks.clear_if_changed(folder, "one")
     assert "checkpoint" in storage.list_files(folder)
-    storage.clear_if_changed(folder, "two")
-    assert storage.list_files(folder) == [storage.KEY]
+    storage.blocks.clear_if_changed(folder, "two")
+    assert storage.list_files(folder) == [storage.blocks.KEY]
 
 
 class Clock:
@@ -210,7 +210,7 @@ class Clock:
 
 def awaited(folder: str, clock: Clock) -> list[int]:
     with mock.patch("pipeline.storage.blocks.time", clock):
-        return list(storage.await_blocks(folder, "key", [0, 1], 60))
+        return list(storage.blocks.await_blocks(folder, "key", [0, 1], 60))
 
 
 def test_what_shows_late_is_waited_for(folder: str, tmp_path: Path) -> None:
@@ -233,34 +233,34 @@ def test_what_does_not_show_within_a_minute_is_left_out(folder: str) -> None:
     clock = Clock()
     assert awaited(folder, clock) == [0]
     assert 60 <= clock.now < 61
-    storage.forget_blocks(folder, [0, 1, 2])
-    assert storage.finished_blocks(folder, "key") == {}
+    storage.blocks.forget_blocks(folder, [0, 1, 2])
+    assert storage.blocks.finished_blocks(folder, "key") == {}
 
 
 def test_a_worker_knows_the_folder_by_its_key(folder: str) -> None:
     """Where it is not seen it is not created, and a line says where, what and what to do."""
     host = socket.gethostname()
-    assert storage.unseen(folder, "key", 0) == f"{host}: {folder}/key.txt is not there; {storage.SHARED}"
+    assert storage.blocks.unseen(folder, "key", 0) == f"{host}: {folder}/key.txt is not there; {storage.blocks.SHARED}"
     assert not Path(folder).exists()
-    storage.clear_if_changed(folder, "other")
-    assert f"{folder}/key.txt is that of another folder" in storage.unseen(folder, "key", 0)
-    storage.clear_if_changed(folder, "key")
-    assert storage.unseen(folder, "key", 0) == ""
+    storage.blocks.clear_if_changed(folder, "other")
+    assert f"{folder}/key.txt is that of another folder" in storage.blocks.unseen(folder, "key", 0)
+    storage.blocks.clear_if_changed(folder, "key")
+    assert storage.blocks.unseen(folder, "key", 0) == ""
     (Path(folder) / "key.txt").unlink()
     (Path(folder) / "key.txt").symlink_to("key.txt")  # an error as a dead mount gives one
-    line = f"{host}: {folder}/key.txt cannot be read ({os.strerror(errno.ELOOP)}); {storage.SHARED}"
-    assert storage.unseen(folder, "key", 0) == line
+    line = f"{host}: {folder}/key.txt cannot be read ({os.strerror(errno.ELOOP)}); {storage.blocks.SHARED}"
+    assert storage.blocks.unseen(folder, "key", 0) == line
 
 
 def test_a_worker_waits_for_the_folder(folder: str) -> None:
-    timer = threading.Timer(0.2, storage.clear_if_changed, (folder, "key"))
+    timer = threading.Timer(0.2, storage.blocks.clear_if_changed, (folder, "key"))
     timer.start()
-    assert storage.unseen(folder, "key", 60) == ""
+    assert storage.blocks.unseen(folder, "key", 60) == ""
     timer.join()
 
 
 @settings(max_examples=20)
-@given(st.lists(st.integers(0, 2 * storage.ROW_GROUP_ROWS), max_size=4))
+@given(st.lists(st.integers(0, 2 * storage.parquet.ROW_GROUP_ROWS), max_size=4))
 def test_parquet_bytes_do_not_depend_on_how_rows_come(
     tmp_path_factory: pytest.TempPathFactory, portions: list[int]
 ) -> None:
@@ -274,7 +274,7 @@ def test_parquet_bytes_do_not_depend_on_how_rows_come(
     assert rows.count == sum(portions)
     file = pq.ParquetFile(folder / "portions.parquet")
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
+    assert all(size == storage.parquet.ROW_GROUP_ROWS for size in sizes[:-1])
     rows_read = storage.read_rows(str(folder / "portions.parquet"))
     assert [row["number"] for row in rows_read] == list(range(sum(portions)))
     assert (folder / "portions.parquet").read_bytes() == (folder / "at-once.parquet").read_bytes()
@@ -302,5 +302,5 @@ def test_columns_are_added_up_and_counted(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("a.parquet", "b.parquet")]
     for path, texts in zip(paths, (["é", "b", "b"], ["b", "日本", "a"]), strict=True):
         pq.write_table(pa.table({"text": texts, "number": [1, 2, None]}), path)
-    assert storage.sum_column(paths, "number") == 6
-    assert storage.count_values(paths, "text") == {"a": 1, "b": 3, "é": 1, "日本": 1}
+    assert storage.parquet.sum_column(paths, "number") == 6
+    assert storage.parquet.count_values(paths, "text") == {"a": 1, "b": 3, "é": 1, "日本": 1}

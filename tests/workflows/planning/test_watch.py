@@ -90,7 +90,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
         folder = Path(Pretrain(settings=Run.read(str(workdir))).folder)
         with locks.hold(str(folder)):
             run(source, folder)
-        (folder / storage.KEY).write_text("key")
+        (folder / storage.blocks.KEY).write_text("key")
         yield folder, shown
 
 

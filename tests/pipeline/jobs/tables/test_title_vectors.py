@@ -24,7 +24,7 @@ def write_pages(folder: Path, pages: list[list[int]]) -> list[str]:
         own = pages[number::2]
         table = pa.table([range(len(own)), own], schema=schemas.PAGE_TITLES.schema)
         path = str(folder / f"{number}.parquet")
-        with storage.atomic_output(path) as stream, storage.parquet_writer(stream, table.schema) as writer:
+        with storage.atomic_output(path) as stream, storage.parquet.parquet_writer(stream, table.schema) as writer:
             writer.write_table(table)
         paths.append(path)
     return paths

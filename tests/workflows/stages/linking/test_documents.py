@@ -70,7 +70,7 @@ class Here:
 
     def __init__(self, maker: Any, folder: Path) -> None:
         self.maker, self.folder = maker, folder
-        storage.make_folder(str(folder / storage.BLOCKS))
+        storage.make_folder(str(folder / storage.blocks.BLOCKS))
 
     def __call__(self, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]) -> dict[int, storage.Result]:
         work, found = self.maker(arguments), {}
@@ -369,12 +369,12 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     stage = stage_of(tmp_path, folder, mentions, 4096)
     whole = link(folder, mentions, tmp_path / "whole", size=4096)
     target, key = Path(stage.folder), storage.digest(stage.identity())
-    storage.clear_if_changed(str(target), key)
+    storage.blocks.clear_if_changed(str(target), key)
     settings = {"documents": str(folder), "settings": asdict(replace(SETTINGS, mentions=str(mentions)))}
     [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
     assert len(others) > 1
     [done] = Here(DocumentLinker, target)("", [first], settings).values()
-    storage.commit_block(str(target), key, 0, done)
+    storage.blocks.commit_block(str(target), key, 0, done)
     (target / "paragraphs/block-00001.parquet").write_bytes(b"half")
     written = {each.path: (target / each.path).stat().st_mtime_ns for each in done.files}
     assert not stage.is_done()
