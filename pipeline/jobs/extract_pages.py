@@ -21,7 +21,6 @@ from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
 from pipeline.wikitext.templates.losses import Losses, add_losses
-from pipeline.wikitext.templates.table import DumpTemplates
 
 logger = logging.getLogger("pipeline")
 
@@ -132,13 +131,7 @@ class PageExtractor(BlockJob):
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
                 fatal = marker.begin(page.page_id)
-                found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, fatal=fatal)
-                if LANGUAGE_LINKS in self.tables and isinstance(page, Page) and "pages" in found:
-                    [(page_id, title, *_)] = found["pages"]
-                    found[LANGUAGE_LINKS] = [
-                        (page_id, title, *pair) for pair in find_language_links(page.text, self.site)
-                    ]
-                for table, rows in found.items():
+                for table, rows in self.page_rows(page, counts, failures, fatal=fatal).items():
                     writers[table].extend(rows)
                     if table == "rejected":
                         counts[f"rejected:{rows[0][2]}"] += 1
@@ -153,38 +146,34 @@ class PageExtractor(BlockJob):
         del count["templates"]  # a name has a row in each block
         return storage.Result(files, {**count, "links": links}, +counts, facts)
 
+    def page_rows(
+        self, page: Page | Rejected, drops: Counter[str], failures: storage.Failures, *, fatal: str = ""
+    ) -> Rows:
+        """The rows that a page gives, by table ("paragraphs": one entry with all of them).
 
-def page_rows(
-    page: Page | Rejected,
-    site: SiteInfo,
-    profile: str,
-    drops: Counter[str],
-    failures: storage.Failures,
-    dumped: DumpTemplates | None = None,
-    *,
-    fatal: str = "",
-) -> Rows:
-    """The rows that a page gives, by table ("paragraphs": one entry with all of them).
-
-    `fatal` is the reason for which it is rejected without a look at it, if there is one.
-    """
-    if isinstance(page, Rejected):
-        return {"rejected": [(page.page_id, page.title, page.reason, "", "")]}
-    title = normalize_title(page.title, site)[0]
-    if fatal:
-        return {"rejected": [(page.page_id, title, fatal, "", "")]}
-    if page.redirect:
-        return {"redirects": [(page.page_id, title, *page.redirect)]}
-    try:
-        extraction = extract(page.text, site, title=title, profile=profile, dumped=dumped)
-        disambiguation = is_disambiguation(page.text, site)
-    except Exception as error:  # whatever a page does to the parser, it does to itself alone
-        return {"rejected": [(page.page_id, title, *failures.describe(error))]}
-    drops.update(extraction.drops)
-    return {
-        "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
-        "paragraphs": [(page.page_id, title, extraction)],
-    }
+        `fatal` is the reason for which it is rejected without a look at it, if there is one.
+        """
+        if isinstance(page, Rejected):
+            return {"rejected": [(page.page_id, page.title, page.reason, "", "")]}
+        title = normalize_title(page.title, self.site)[0]
+        if fatal:
+            return {"rejected": [(page.page_id, title, fatal, "", "")]}
+        if page.redirect:
+            return {"redirects": [(page.page_id, title, *page.redirect)]}
+        try:
+            extraction = extract(page.text, self.site, title=title, profile=self.profile, dumped=self.dumped)
+            disambiguation = is_disambiguation(page.text, self.site)
+        except Exception as error:  # whatever a page does to the parser, it does to itself alone
+            return {"rejected": [(page.page_id, title, *failures.describe(error))]}
+        drops.update(extraction.drops)
+        found: Rows = {
+            "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
+            "paragraphs": [(page.page_id, title, extraction)],
+        }
+        if LANGUAGE_LINKS in self.tables:
+            links = find_language_links(page.text, self.site)
+            found[LANGUAGE_LINKS] = [(page.page_id, title, *link) for link in links]
+        return found
 
 
 class ParagraphRows(ParquetRows):

@@ -11,7 +11,7 @@ from pipeline import schemas, storage
 from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
-from pipeline.jobs.extract_pages import LANGUAGE_LINKS, TABLES, PageExtractor, ParagraphRows, page_rows
+from pipeline.jobs.extract_pages import LANGUAGE_LINKS, TABLES, PageExtractor, ParagraphRows
 from pipeline.storage.blocks import Block, PageMarker
 from pipeline.wikitext.extract import extract
 from tests.support import DATA
@@ -25,7 +25,7 @@ WRITTEN = [table for table in TABLES if table != LANGUAGE_LINKS]
 @pytest.fixture(scope="module")
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Result]:
     folder = str(tmp_path_factory.mktemp("pages"))
-    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    work = extractor()
     return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
 
 
@@ -73,7 +73,7 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
         return extract(text, *arguments, **options)
 
     monkeypatch.setattr(extract_pages, "extract", fail)
-    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    work = extractor()
     marker = PageMarker(str(tmp_path / "page.txt"))
     record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), marker)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
@@ -88,14 +88,18 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     assert record.drops["rejected:RecursionError"] == record.rows["rejected"] == 1
 
 
+def extractor() -> PageExtractor:
+    return PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+
+
 def test_rejected_pages_have_a_row() -> None:
-    rows = page_rows(Rejected(7, "A", "broken_xml"), SITE, "fixed", Counter(), storage.Failures())
+    rows = extractor().page_rows(Rejected(7, "A", "broken_xml"), Counter(), storage.Failures())
     assert rows == {"rejected": [(7, "A", "broken_xml", "", "")]}
 
 
 def test_fatal_pages_are_rejected() -> None:
     page = pages()[0]
-    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), fatal="too_slow")
+    rows = extractor().page_rows(page, Counter(), storage.Failures(), fatal="too_slow")
     assert rows == {"rejected": [(page.page_id, page.title, "too_slow", "", "")]}
 
 

@@ -10,18 +10,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import psutil
 import pytest
 
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
-from pipeline.dump.pages import Page, read_site_info
-from pipeline.jobs import extract_pages, supervisor
+from pipeline.dump.pages import read_site_info
+from pipeline.jobs import supervisor
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.supervisor import run_blocks
-from pipeline.storage.blocks import Block, PageMarker
 from tests.support import PATIENCE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -104,16 +102,10 @@ def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[
 class KilledExtractor(PageExtractor):
     """Is killed by the pages that KILLERS names."""
 
-    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
-        rows_of = extract_pages.page_rows
-
-        def page_rows(page: Page, *arguments: Any, fatal: str) -> Any:
-            if page.title in os.environ["KILLERS"].split() and not fatal:
-                self.meet()
-            return rows_of(page, *arguments, fatal=fatal)
-
-        with mock.patch.object(extract_pages, "page_rows", page_rows):
-            return super().__call__(block, folder, marker)
+    def page_rows(self, page: Any, *arguments: Any, fatal: str = "") -> Any:
+        if page.title in os.environ["KILLERS"].split() and not fatal:
+            self.meet()
+        return super().page_rows(page, *arguments, fatal=fatal)
 
     def meet(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
