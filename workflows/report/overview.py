@@ -37,13 +37,8 @@ def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
         step("to a known entity", in_vocab, {"titles outside of the vocabulary": kept - in_vocab}),
     ]
     read = pages.facts.get("pages_read", pages.rows["pages"] + sum(lost_pages.values()))
-    groups = [
-        {
-            "unit": "pages",
-            "steps": [step("pages in the dump", read), step("articles", pages.rows["pages"], lost_pages)],
-        },
-        {"unit": "links", "steps": steps},
-    ]
+    articles = [step("pages in the dump", read), step("articles", pages.rows["pages"], lost_pages)]
+    groups = [{"unit": "pages", "steps": articles}, {"unit": "links", "steps": steps}]
     if sequences := made.get("BuildSequences"):
         facts, drops = sequences.facts, sequences.drops
         known = facts["annotations"] - facts["unknown_entities"]
