@@ -11,6 +11,8 @@ from operator import add
 from typing import Any
 
 from pipeline import storage
+from pipeline.lookup.entities import SPECIAL_ENTITIES
+from pipeline.lookup.held_out import HELD_OUT
 from workflows.base.stage import Stage
 
 TOP_ENTITIES = 25
@@ -100,8 +102,6 @@ def lost_text(folder: str) -> dict[str, Any]:
 
 def ranked_entities(folder: str) -> list[Ranked]:
     """The entities of a vocabulary's folder without the special ones, the most linked first, ties by title."""
-    from pipeline.lookup.entities import SPECIAL_ENTITIES
-
     columns = ["entity_id", "title", "link_count"]
     batches = storage.read_batches(storage.join(folder, "entity_vocab.parquet"), columns)
     rows = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
@@ -138,7 +138,6 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
     Args:
         folder: of the stage BuildSequences.
     """
-    from pipeline.lookup.held_out import HELD_OUT
     from pipeline.sequences.shards import SEEN, SIZES, STATISTICS
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))

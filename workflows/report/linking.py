@@ -9,18 +9,18 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline import storage
+from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
 from tasks.io.windows import without_overlaps
+from tasks.linking.candidates import NO_LINKS, CandidateFinder
 from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
+from tasks.linking.scores.pairs import resolver
 from workflows.base.stage import Stage
 from workflows.report.training_curves import read_lines
-
-if TYPE_CHECKING:
-    from tasks.linking.candidates import CandidateFinder
 
 STAGE = "EvaluateLinking"
 SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
@@ -45,19 +45,13 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     """Documents to read with their links, for the page alone; None where none were linked."""
     if STAGE not in stages:
         return None
-    from pipeline.lookup.mentions import MentionTable
-    from tasks.linking.candidates import CandidateFinder
-
     folder, table = stages[STAGE].folder, MentionTable(stages["BuildMentionTable"].folder)
     gold, answers = (storage.join(folder, name) for name in (GOLD, ANSWERS))
     return linked_documents(gold, answers, partial(resolvers, CandidateFinder(table)))
 
 
-def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
+def resolvers(finder: CandidateFinder, lines: Sequence[Line]) -> list[Resolve]:
     """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
-    from tasks.linking.candidates import NO_LINKS
-    from tasks.linking.scores.pairs import resolver
-
     own = iter(finder.own_links([read_document(Record(line["id"], line), 0) for line in lines if line["of_dump"]]))
     return [resolver(finder, next(own) if line["of_dump"] else NO_LINKS) for line in lines]
 

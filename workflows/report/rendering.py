@@ -12,26 +12,22 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jinja2
 from markupsafe import Markup
 
 from workflows.report.charts import charts
 from workflows.report.overview import amount, headline, paragraph
 from workflows.report.paper.comparison import Compared
 
-if TYPE_CHECKING:
-    import jinja2
-
 TEMPLATES = Path(__file__).parent / "templates"
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
 
 
-def environment(**options: Any) -> "jinja2.Environment":
+def environment(**options: Any) -> jinja2.Environment:
     """Jinja2 for one of the templates' languages."""
-    import jinja2
-
     loader = jinja2.FileSystemLoader(TEMPLATES)
     return jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **options)
 

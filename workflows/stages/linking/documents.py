@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from pipeline.lookup.mentions import MentionTable
 from pipeline.storage.failures import check_pages, reasons_of
+from tasks.linking.corpora import linking, pages
+from tasks.linking.corpora.documents import find_files
+from tasks.linking.documents.document import to_json
+from tasks.linking.documents.reading import read_documents
+from tasks.linking.open import CALIBRATION, LinkerSettings, calibration_of, parts_of
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage, digests, given_manifest
 from workflows.engines import beam
@@ -40,8 +46,6 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
 
     def linker_parts(self) -> dict[str, Any]:
         """The parts of the linker: all of `linker`, or a mention table alone."""
-        from tasks.linking.open import CALIBRATION, calibration_of, parts_of
-
         if not self.linking.linker:
             folder = self.linking.mentions or self.clone(BuildMentionTable).folder
             return {"mentions": os.path.abspath(folder)}
@@ -66,8 +70,6 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         }
 
     def _names(self) -> list[str]:
-        from tasks.linking.corpora.documents import find_files
-
         return find_files(self.linking.documents) if self.linking.documents else []
 
     def block_bytes(self) -> int:
@@ -97,9 +99,6 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
         check_pages(rejected, made.rows["pages"] + sum(rejected.values()), self.corpus.max_rejected)
 
     def work(self) -> Result:
-        from tasks.linking.corpora import linking
-        from tasks.linking.open import LinkerSettings
-
         settings = LinkerSettings(
             **self.linker_parts(),
             ner=os.path.abspath(self.linking.ner) if self.linking.ner else "",
@@ -126,9 +125,6 @@ class BuildDocuments(CorpusStage):
     FIELDS = ("corpus.held_out",)
 
     def work(self) -> Result:
-        from pipeline.lookup.mentions import MentionTable
-        from tasks.linking.corpora import pages
-
         extracted = self.clone(ExtractPages)
         manifest = extracted.manifest()
         with terminal.progress_bar(self.title, unit="page") as show:
@@ -178,7 +174,4 @@ def documents_identity(path: str, flag: str) -> list[str]:
 @functools.cache
 def _read_digest(path: str, changed: int) -> str:
     """The digest, read once for each time of the file's last change."""
-    from tasks.linking.documents.document import to_json
-    from tasks.linking.documents.reading import read_documents
-
     return storage.digest(list(map(to_json, read_documents(Path(path)))))

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from tasks.linking.corpora import evaluation, folder, pages
+from tasks.linking.open import CALIBRATION, LinkerSettings, open_linker
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
 from workflows.stages.linking.documents import BuildDocuments, documents_identity
@@ -48,9 +50,6 @@ class EvaluateLinking(TorchStage):
         return {"documents": self.settings.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
-        from tasks.linking.corpora import evaluation, pages
-        from tasks.linking.open import LinkerSettings, open_linker
-
         linker = open_linker(
             LinkerSettings(
                 mentions=self.clone(BuildMentionTable).folder,
@@ -95,8 +94,6 @@ class BuildLinker(TorchStage):
 
     def work(self) -> Result:
         from pipeline.sequences.tokenizer import copy_tokenizer
-        from tasks.linking.corpora import folder
-        from tasks.linking.open import CALIBRATION
 
         evaluation = self.clone(EvaluateLinking)
         model = evaluation.model_stage()
