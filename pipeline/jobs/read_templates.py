@@ -26,19 +26,13 @@ Row = tuple[str, str, str]  # name, body, name that it redirects to
 
 
 def build(
-    run: RunBlocks,
-    paths: Sequence[str],
-    block_bytes: int,
-    folder: str,
-    *,
-    site: Mapping[str, Any],
-    allow_truncated: bool,
+    run: RunBlocks, paths: Sequence[str], block_bytes: int, folder: str, *, site: dict[str, Any], allow_truncated: bool
 ) -> storage.Result:
     """Write the table `templates` block by block, then all of it as one that is looked up by name.
 
     `site` is what FetchDump says of the wiki. Raises: ValueError: the dump is damaged.
     """
-    arguments = {"site": dict(site), "allow_truncated": allow_truncated}
+    arguments = {"site": site, "allow_truncated": allow_truncated}
     result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes), arguments))
     if not sum(result.rows.values()):
         logger.warning("corpus.dump_templates: the dump has no template that can be used")

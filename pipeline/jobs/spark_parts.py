@@ -196,6 +196,9 @@ def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str,
 # What the tasks say
 
 
+Records = Mapping[int, storage.Result]  # of parts, by their numbers
+
+
 class Written(NamedTuple):
     """A task's words about its part: the file that it wrote, or why it did not; none of one that is kept."""
 
@@ -209,12 +212,7 @@ class Written(NamedTuple):
 
 
 def check_parts(
-    folder: str,
-    key: str,
-    numbers: Sequence[int],
-    written: Iterable[Written],
-    kept: Mapping[int, storage.Result],
-    patience: float,
+    folder: str, key: str, numbers: Sequence[int], written: Iterable[Written], kept: Records, patience: float
 ) -> dict[int, storage.Result]:
     """Hold what tasks say that they wrote against what is found: record, size, rows and SHA-256 of every part.
 

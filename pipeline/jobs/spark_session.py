@@ -27,6 +27,10 @@ FIXED, READING = _CONF["fixed"], _CONF["reading"]
 _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
+Settings = Mapping[str, str]
+_NONE: Settings = MappingProxyType({})
+
+
 def users_settings() -> dict[str, str]:
     """Return what the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
     path = Path(_conf_folder(), "spark-defaults.conf")
@@ -49,12 +53,7 @@ def running() -> SparkSession | None:
 
 
 def session(
-    master: str,
-    memory_bytes: int,
-    *,
-    is_short: bool = False,
-    defaults: Mapping[str, str] = MappingProxyType({}),
-    wanted: Mapping[str, str] = MappingProxyType({}),
+    master: str, memory_bytes: int, *, is_short: bool = False, defaults: Settings = _NONE, wanted: Settings = _NONE
 ) -> SparkSession:
     """Start the Spark session of this process.
 

@@ -19,17 +19,13 @@ DEFAULT = "sentencex"
 _MARK = re.compile(r"[.!?;:\n]|[^\x00-\x7f\u00a1-\u024f\u2010-\u2015\u2018-\u201f]")
 _OTHER_BLANK = re.compile(r"[^\S\x00-\x7f]")
 _WINDOW = 10_000  # characters that sentencex gets at once
-Splitter = Callable[[str, str], Iterable[tuple[int, int]]]
+Span = tuple[int, int]
+Splitter = Callable[[str, str], Iterable[Span]]
 
 
 def split(
-    text: str,
-    language: str,
-    splitter: str = DEFAULT,
-    links: SequenceOf[tuple[int, int]] = (),
-    *,
-    profile: str = "fixed",
-) -> list[tuple[int, int]]:
+    text: str, language: str, splitter: str = DEFAULT, links: SequenceOf[Span] = (), *, profile: str = "fixed"
+) -> list[Span]:
     """Half-open spans of a text's sentences in code points, without blank edges and empty ones.
 
     For codes that it does not know `sentencex` uses its general rules. No sentence ends inside one of the `links`,
@@ -55,7 +51,7 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     return boundaries.true_ends(text, ends, language) if ends else ends
 
 
-def _between(ends: SequenceOf[int], text: str) -> list[tuple[int, int]]:
+def _between(ends: SequenceOf[int], text: str) -> list[Span]:
     """Spans of what lies between the ends, without blank edges."""
     spans = []
     start = 0
@@ -70,7 +66,7 @@ def _between(ends: SequenceOf[int], text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _checked(found: Iterable[tuple[int, int]], text: str, splitter: str) -> list[tuple[int, int]]:
+def _checked(found: Iterable[Span], text: str, splitter: str) -> list[Span]:
     """A splitter's spans without blank edges and empty ones."""
     spans = []
     last = 0
@@ -89,7 +85,7 @@ def _checked(found: Iterable[tuple[int, int]], text: str, splitter: str) -> list
     return spans
 
 
-def _around_links(spans: SequenceOf[tuple[int, int]], links: SequenceOf[tuple[int, int]]) -> list[tuple[int, int]]:
+def _around_links(spans: SequenceOf[Span], links: SequenceOf[Span]) -> list[Span]:
     """The spans, where a link lies across the end of one together with the next."""
     joined = [spans[0]]
     waiting = iter(links)

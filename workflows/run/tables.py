@@ -14,6 +14,7 @@ from workflows.run.kinds import AUTO, SHARE, SWITCH, TEXT, Kind, Option, option,
 
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 SEED = 42
+_MASTERS = r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+"
 _WIKI_NAMES = r"demo|\w+wik\w+(/\d{8})?"
 _RECIPE_FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("steps", "batch_size", "learning_rate")}
 
@@ -168,12 +169,7 @@ class Machine:
     processes: Any = unhashed_option(AUTO, whole_number(1), flag="--processes")
     device: str = unhashed_option(AUTO, kinds.matching(r"cpu|cuda(:\d+)?", "cpu, cuda or cuda:N"), flag="--device")
     spark_master: str = unhashed_option(
-        "",
-        kinds.matching(
-            r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
-            "local, local[N], spark://HOST:PORT, yarn or k8s://...",
-        ),
-        flag="--spark-master",
+        "", kinds.matching(_MASTERS, "local, local[N], spark://HOST:PORT, yarn or k8s://..."), flag="--spark-master"
     )
     spark_conf: Mapping[str, str] = unhashed_option(
         {}, kinds.table(kinds.matching(".*", "a text"), pattern=r"spark\.[\w.-]+", wanted='of "spark.NAME" = "VALUE"')
