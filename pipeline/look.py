@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from glob import escape, glob
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from pipeline import storage
 
 _MAX_CELL = 300
-_MAX_DOTS = 2  # in a name
 # What comes from a dump must not steer the terminal: its controls, ends of lines, and the direction of writing.
 _CONTROLS = [*range(9), *range(11, 32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]
 _CONTROLS += range(0x2066, 0x206A)
@@ -54,7 +53,7 @@ def describe_manifest(folder: str, manifest: storage.Manifest) -> Iterator[str]:
 def flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Values by name, those of tables one by one under dotted names, but for the innermost tables."""
     for name, value in values.items():
-        if isinstance(value, Mapping) and within.count(".") < _MAX_DOTS:
+        if isinstance(value, Mapping) and within.count(".") < 2:
             yield from flat(f"{within}{name}.", value)
         else:
             yield f"{within}{name}", value
@@ -62,8 +61,7 @@ def flat(within: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _cell(value: Any) -> str:
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-    text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
-    text = text.replace("\n", "\\n")
+    text = (text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)).replace("\n", "\\n")
     return text if len(text) <= _MAX_CELL else text[:_MAX_CELL] + f"… ({len(text):,} characters)"
 
 
@@ -93,8 +91,7 @@ def read_table(path: str) -> tuple[pa.Schema, int, Iterator[dict[str, Any]]]:
             file = pq.ParquetFile(stream)
             return file.schema_arrow, file.metadata.num_rows, storage.read_rows(path)
     table = storage.open_arrow(path)
-    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
-    return table.schema, table.num_rows, rows
+    return table.schema, table.num_rows, chain.from_iterable(batch.to_pylist() for batch in table.to_batches())
 
 
 def describe_file(path: str, rows: int) -> Iterator[str]:
@@ -170,8 +167,8 @@ def describe_workdir(workdir: str) -> Iterator[str]:
             rows.append((stage, name, "", "", "", str(error)))
             continue
         other = [each for each, sha256 in manifest.inputs.items() if sums.get(each, sha256) != sha256]
-        kept = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.rows.items()))
-        kept = kept or f"{len(manifest.files)} files"
+        counts = (f"{count:,} {kind}" for kind, count in sorted(manifest.rows.items()))
+        kept = ", ".join(counts) or f"{len(manifest.files)} files"
         kept += f" | made from another {' and '.join(other)}" if other else ""
         size, dropped = f"{manifest.total_bytes / 1e6:,.1f} MB", f"{sum(manifest.drops.values()):,}"
         if not siblings:
@@ -219,8 +216,8 @@ def describe_sequences(folder: str, tokenizer: str, rows: int) -> Iterator[str]:
 
     words = WordTokenizer.load(tokenizer)
     titles = storage.open_arrow(storage.join(folder, "title_words.arrow")).column("title")
-    shards = storage.read_manifest(folder).paths(folder, "sequences/")
-    found = (row for shard in shards for row in read_table(shard)[2])
+    paths = storage.read_manifest(folder).paths(folder, "sequences/")
+    found = (row for path in paths for row in read_table(path)[2])
     for number, row in enumerate(islice(found, rows)):
         ids, parts, at = row["word_ids"], [], 0
         mentions = sorted(zip(row["entity_starts"], row["entity_ends"], row["entity_ids"], strict=True))
