@@ -8,7 +8,7 @@ import pytest
 
 from model.data.masking import Masker, choose_words, masked_count
 from model.data.shards import AnnotatedSequence, Corpus
-from model.luke.batch import IGNORED, collate
+from model.luke.batch import IGNORED
 from model.luke.config import UNKNOWN_ENTITY
 from tests.support.properties import given, settings, st
 from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences
@@ -192,17 +192,6 @@ def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
         assert hidden == (max(1, round(share * is_known.sum())) if is_known.any() else 0)
 
 
-def test_no_entities_are_no_obstacle(corpus: Corpus) -> None:
-    masked = masker(corpus).mask(sequence_of([4, 6], ()), epoch=0, index=0)
-    assert len(masked.entity_ids) == 0
-    assert collate([masked], max_mention_words=3, entities=True).shape.entities == 0
-
-
-def test_one_long_word_is_masked_over_budget(corpus: Corpus) -> None:
-    masked = masker(corpus).mask(sequence_of([5, 7, 9, 11]), epoch=0, index=0)
-    assert (masked.word_labels[1:-1] != IGNORED).all()
-
-
 def literal_choice(lengths: list[int], order: list[int], budget: int) -> list[int]:
     chosen: list[int] = []
     for word in order:
@@ -217,8 +206,3 @@ def test_choice_of_words_equals_the_literal_rule(data: st.DataObject, lengths: l
     order = data.draw(st.permutations(range(len(lengths))))
     chosen = choose_words(np.array(lengths), np.array(order), budget)
     assert chosen.tolist() == literal_choice(lengths, order, budget)
-
-
-def test_unknown_profile_is_refused(corpus: Corpus) -> None:
-    with pytest.raises(ValueError, match="profile 'papers' is unknown; use one of fixed, paper"):
-        masker(corpus, "papers")

@@ -19,15 +19,7 @@ from model.hf.keys import (
 from model.hf.load import load_strictly, read_model
 from model.luke.heads import LukeForPretraining
 from tests.support.flat_batches import random_flat
-from tests.support.models import (
-    TINY,
-    flat_of,
-    luke_of_transformers,
-    random_batch,
-    save_tied,
-    transformers_values,
-    words_of_transformers,
-)
+from tests.support.models import TINY, flat_of, random_batch, transformers_values, words_of_transformers
 
 WITH_LM_HEAD = ["RobertaForMaskedLM", "XLMRobertaForMaskedLM", "BertForMaskedLM", "BertForPreTraining"]
 WITHOUT_LM_HEAD = ["RobertaModel", "XLMRobertaModel", "BertModel"]
@@ -50,16 +42,6 @@ def test_keys_of_another_architecture_are_refused() -> None:
         from_transformers(
             state | {"luke.gate.bias": torch.zeros(1), "classifier.weight": torch.zeros(1)}, "folder", with_heads=True
         )
-
-
-def test_untied_word_head_is_refused_with_heads_only() -> None:
-    import transformers
-
-    theirs = transformers.LukeForMaskedLM(transformers.LukeConfig(**transformers_values(TINY)))
-    state = dict(theirs.state_dict())
-    with pytest.raises(ValueError, match=r"lm_head\.decoder\.weight differs from luke\.embeddings\.word_embeddings"):
-        from_transformers(state, "folder", with_heads=True)
-    assert not any("head" in key for key in from_transformers(state, "folder", with_heads=False))
 
 
 def test_old_checkpoints_position_ids_are_passed_over() -> None:
@@ -122,24 +104,6 @@ def test_bert_counts_positions_from_zero_and_has_no_padding_row(tmp_path: Path) 
         ours.luke(random_flat([(15, 0)], ours.config))
 
 
-@pytest.mark.parametrize("kind", ["LukeModel", "LukeForMaskedLM"])
-def test_luke_comes_and_goes_with_the_same_bits(tmp_path: Path, kind: str) -> None:
-    theirs = save_tied(luke_of_transformers(kind), tmp_path)
-    config, weights = read_model(str(tmp_path))
-    ours = LukeForPretraining(config)
-    heads = set() if kind == "LukeForMaskedLM" else {key for key in ours.state_dict() if "head." in key}
-    load_strictly(ours, weights, source="", optional=heads)
-    back = to_transformers({key: tensor for key, tensor in ours.state_dict().items() if key not in heads})
-    prefix = "" if kind == "LukeForMaskedLM" else "luke."
-    state = {f"{prefix}{key}": tensor for key, tensor in theirs.state_dict().items()}
-    assert set(back) <= set(state)
-    assert {key for key in set(state) - set(back) if "decoder" not in key} == {
-        "luke.pooler.dense.weight",
-        "luke.pooler.dense.bias",
-    }
-    assert all(torch.equal(back[key], state[key]) for key in back)
-
-
 def test_names_of_the_first_bert_are_read(tmp_path: Path) -> None:
     wanted = words_of_ours(words_of_transformers("BertForMaskedLM"), tmp_path).state_dict()
     old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
@@ -170,9 +134,6 @@ def test_other_architectures_are_refused(values: dict[str, object], message: str
 def test_impossible_configurations_are_refused() -> None:
     values = transformers_values(TINY) | {"model_type": "bert"}
     sizes = {"entity_vocab_size": 3, "entity_emb_size": 8}
-    assert config_from_transformers(values, "here", **sizes).word_encoder == "bert"
-    with pytest.raises(ValueError, match=r"^here: hidden_act is 'silu', but must be one of gelu, gelu_new, relu"):
-        config_from_transformers(values | {"hidden_act": "silu"}, "here", **sizes)
     with pytest.raises(ValueError, match=r"^here: pad_token_id is None, but must be of type int"):
         config_from_transformers(values | {"pad_token_id": None}, "here", **sizes)
     del values["hidden_size"]

@@ -18,15 +18,6 @@ def test_work_is_done_on_tokens_alone() -> None:
     assert set(rows) == {batch.shape.words + batch.shape.entities}
 
 
-def test_tokens_are_found_again() -> None:
-    layout = layout_of([(2, 1), (2, 2)])
-    assert layout.order.tolist() == [0, 1, 4, 2, 3, 5, 6]
-    assert layout.order[layout.places].tolist() == list(range(7))
-    assert layout.offsets.tolist() == [0, 3, 7]
-    assert (layout.word_offsets.tolist(), layout.entity_offsets.tolist()) == ([0, 2, 4], [0, 1, 3])
-    assert (layout.lengths, layout.word_count, layout.entity_count) == (((2, 1), (2, 2)), 4, 3)
-
-
 @properties.given(lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), min_size=1, max_size=8))
 def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> None:
     layout = layout_of(lengths)

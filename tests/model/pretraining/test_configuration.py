@@ -306,18 +306,13 @@ def test_how_entities_start_reaches_the_model(
     assert record["recipe"]["entity_start"] == wanted, "as it was resolved"
 
 
-def of_example(name: str) -> dict[str, Any]:
-    """The recipe of a run file among the examples."""
-    table = tomllib.loads((ROOT / "examples/runs" / name).read_text(encoding="utf-8"))["pretraining"]
-    return {field: value for field, value in table.items() if field in HELP}
-
-
 DISAMBIGUATION = "entity_disambiguation.toml"
 
 
 def test_the_recipe_of_entity_disambiguation_has_the_authors_numbers() -> None:
     """An epoch and six; `--steps` puts those of another corpus in their place."""
-    recipe = of_example(DISAMBIGUATION)
+    table = tomllib.loads((ROOT / "examples/runs" / DISAMBIGUATION).read_text(encoding="utf-8"))["pretraining"]
+    recipe = {field: value for field, value in table.items() if field in HELP}
     found = choose("base", recipe, base_model="bert-base-uncased")
     wanted = [Phase(4866, 5e-4, 1000, "new"), Phase(6 * 4866, 5e-5, 1000, "all")]
     assert list(found.recipe.phases) == wanted

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from model.data.shards import Corpus, epoch_order
-from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
+from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, Step
 from model.pretraining.phases import PhaseTraining
 from model.training.ranks import Ranks
@@ -81,25 +81,6 @@ def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
     assert [len(part.batch.shape.lengths) for part in parts] == [2, 2, 1]
     for name, field in (("masked_word", "word_labels"), ("masked_entity", "entity_labels")):
         assert {part.totals[name] for part in parts} == {sum(len(getattr(part.batch, field)) for part in parts)}
-
-
-@pytest.mark.parametrize("share", [0.6, 1.0])
-def test_the_recipe_says_how_many_entities_are_masked(sequences: Path, share: float) -> None:
-    recipe = replace(SHORT, masked_entity_share=share)
-    corpus = Corpus(sequences)
-    loader = Loader(corpus, recipe, profile="fixed", seed=3, entities=True)
-    wanted = [max(1, round(share * len(corpus[index].entity_ids))) for _, index in loader.indices(0)]
-    assert loader(0)[0].totals[ENTITY_LOSS] == sum(wanted)
-
-
-def test_the_recipe_says_how_many_words_are_masked(sequences: Path) -> None:
-    """In the profile `paper`, whose words are single tokens."""
-    share = 0.4
-    recipe = replace(SHORT, masked_word_share=share)
-    corpus = Corpus(sequences)
-    loader = Loader(corpus, recipe, profile="paper", seed=3, entities=True)
-    wanted = [max(1, round(share * len(corpus[index].word_ids))) for _, index in loader.indices(0)]
-    assert sum(part.totals[WORD_LOSS] for part in loader(0)) == sum(wanted)
 
 
 @pytest.mark.parametrize("count", [1, 2])
