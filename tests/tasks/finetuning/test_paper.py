@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.finetuning.finetune import TASKS
-from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Cell, Measure, Table, fine_tuning
+from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Cell, Table, fine_tuning
 from tasks.finetuning.variants import VARIANTS
 
 TABLE = re.compile(r"\\begin\{table\*?\}.*?\\end\{table\*?\}", re.DOTALL)
@@ -84,20 +84,6 @@ def test_every_cell_is_as_printed(table: Table, latex: str) -> None:
     (printed,) = (other for other in printed_tables(latex) if other[0] == table.label)
     assert as_printed(table) == printed
     assert repr(as_printed(table)) == repr(printed), "also that 1 is not 1.0"
-
-
-def test_tables_that_repeat_a_figure_agree() -> None:
-    """The ablations repeat what the first tables have; so a figure does not depend on where it is looked up."""
-    seen: dict[tuple[str, Measure], float] = {}
-    repeated = 0
-    for table in TABLES[:8]:
-        for row in table.rows:
-            for measure, value in zip(table.measures, row.values, strict=True):
-                if row.name in VARIANT_OF_ROW and isinstance(value, float):
-                    key = (VARIANT_OF_ROW[row.name], measure)
-                    repeated += key in seen
-                    assert seen.setdefault(key, value) == value, (table.label, row.name)
-    assert repeated == 16
 
 
 def test_every_row_of_ours_is_one_of_the_paper() -> None:

@@ -227,6 +227,10 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(run: Linking, ta
     [answer], err, _ = run(*link, data=json.dumps(given).encode())
     assert answer["mentions"][0]["title"] is None
     assert err == "1 mentions, candidates by: 1 exact; 1 without a page, since none is probable enough\n"
+    found = tmp_path / "found.jsonl"
+    found.write_text(json.dumps(answer))
+    [scores], _, _ = run("score", documents, found, "--mentions", table)
+    assert scores["without_page"] == {"below_threshold": 1}
     [answer], err, _ = run(*link, data=b"ab")
     assert (answer["mentions"][0]["title"], err) == ("A", "1 mentions, candidates by: 1 exact\n")
     [answer], _, _ = run(*link, "--min-probability", 0.99, data=b"ab")
@@ -280,42 +284,3 @@ def test_broken_answers_are_left_out_and_told(run: Linking, tmp_path: Path) -> N
         found.write_text(content)
         _, _, status = run("score", "--on-error", "skip", gold, found)
         assert str(status).startswith(f"error: {found}: {told}")
-
-
-ELEVANT = [
-    {
-        "id": 1,
-        "text": "Ann met Bob met ab.",
-        "labels": [
-            {"span": [0, 3], "entity_id": "Q5", "name": "Annie"},
-            {"span": [8, 11], "entity_id": "Q999", "name": "B"},
-            {"span": [16, 18], "entity_id": "Q5", "name": "B"},
-            {"span": [12, 15], "entity_id": "DATETIME", "name": "met", "optional": True},
-        ],
-    },
-    {"id": 2, "text": "Bob", "labels": [{"span": [0, 3], "entity_id": "Q5", "name": "A", "optional": True}]},
-]
-
-
-def test_elevant_is_scored_by_qids(run: Linking, table: Path, tmp_path: Path) -> None:
-    """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
-    gold, converted, found = (tmp_path / name for name in ("gold", "converted", "found"))
-    gold.write_text("".join(json.dumps(each) + "\n" for each in ELEVANT))
-    converted.write_text("\n".join(map(json.dumps, run("convert", gold)[0])))
-    answers, _, _ = run("link", converted, "--mentions", table)
-    assert [each["title"] for line in answers for each in line["mentions"]] == ["A", "B", "A", None, "B"]
-    found.write_text("\n".join(map(json.dumps, answers)))
-    for path in (gold, converted):
-        [scores], _, _ = run("score", path, found, "--mentions", table)
-        assert scores["mentions"] == {
-            "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 2,
-        }  # fmt: skip
-        assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
-        assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
-        assert scores["without_page"] == {}
-        micro = scores["linking"]["micro"]
-        assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
-    unsure, _, _ = run("link", converted, "--mentions", table, "--min-probability", 0.9)
-    found.write_text("\n".join(map(json.dumps, unsure)))
-    [scores], _, _ = run("score", gold, found, "--mentions", table)
-    assert scores["without_page"] == {"below_threshold": 2}
