@@ -60,6 +60,8 @@ def manifests(folder: Path) -> list[str]:
         (["Pretrain", "--set", "machine.tracker=x"], "tracker x: wanted module:function"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
         (["RunAll", "--set", "sequences.tokenizer=nowhere"], "nowhere: found no vocab.json with merges.txt"),
+        (["RunAll", "--set", "corpus.entity_vocab=no.tsv"], "no.tsv: cannot be read (No such file"),
+        (["RunAll", "--set", "sequences.sentence_splitter=nltk"], "splitter nltk: wanted sentencex or module:function"),
     ],
 )  # fmt: skip
 def test_wrong_words_are_refused_before_anything_runs(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -272,21 +272,6 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
 
 
 @pytest.mark.parametrize(
-    ("table", "field", "value", "message"),
-    [
-        ("corpus", "entity_vocab", "{}/no.tsv", r"corpus.entity_vocab .*no\.tsv: cannot be read \(No such file"),
-        ("sequences", "sentence_splitter", "nltk", "sentence splitter nltk: wanted sentencex or module:function"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_said_before_anything_runs(
-    tmp_path: Path, table: str, field: str, value: str, message: str
-) -> None:
-    stage = RunAll(settings=run_on(DUMP, tmp_path / "work", **{table: {field: value.format(tmp_path)}}))
-    with pytest.raises(ValueError, match=message):
-        stage.check_machine()
-
-
-@pytest.mark.parametrize(
     ("table", "reader", "values"),
     [("pages", BuildEntityVocab, {"vocab_size": 6}), ("paragraphs", BuildContexts, {"held_out": 0.3})],
 )

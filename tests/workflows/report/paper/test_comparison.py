@@ -152,14 +152,6 @@ def test_demo_and_examples_are_marked_and_have_no_figure() -> None:
         assert part in row.origins[0].text
 
 
-def test_examples_with_a_failed_seed_are_a_problem() -> None:
-    cells = [cell(**DEMO, seed=1), cell(**DEMO, seed=2, state="failed", reason="no memory")]
-    row = row_of(compare(cells), 3, "LUKE").ours
-    assert [figure.text for figure in row.figures] == ["1 of 2 seeds"]
-    assert row.is_problem
-    assert "seed 2: failed (no memory)" in row.origins[0].text
-
-
 @pytest.mark.parametrize(
     ("options", "marks", "has_difference"),
     [
