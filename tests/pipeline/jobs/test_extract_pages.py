@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline import schemas, storage
-from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
+from pipeline.dump.pages import Page, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.jobs.extract_pages import LANGUAGE_LINKS, TABLES, PageExtractor, ParagraphRows
@@ -86,21 +86,6 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     ]
     assert record.rows["pages"] == extracted[1].rows["pages"] - 1
     assert record.drops["rejected:RecursionError"] == record.rows["rejected"] == 1
-
-
-def extractor() -> PageExtractor:
-    return PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-
-
-def test_rejected_pages_have_a_row() -> None:
-    rows = extractor().page_rows(Rejected(7, "A", "broken_xml"), Counter(), storage.Failures())
-    assert rows == {"rejected": [(7, "A", "broken_xml", "", "")]}
-
-
-def test_fatal_pages_are_rejected() -> None:
-    page = pages()[0]
-    rows = extractor().page_rows(page, Counter(), storage.Failures(), fatal="too_slow")
-    assert rows == {"rejected": [(page.page_id, page.title, "too_slow", "", "")]}
 
 
 def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The words of titles beside those of a text: as plain dictionaries and as scikit-learn have them."""
 
 from collections import Counter
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -92,18 +91,6 @@ def test_pages_that_are_held_out_say_nothing(pages: Pages, tmp_path: Path) -> No
     assert len(table) == 0
     (cosines,) = table.cosines(pages.paragraphs[0]["text"], [[page["title"] for page in pages.pages]])
     assert not cosines.any()
-
-
-def test_each_title_is_looked_up_once(pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = write_contexts(tmp_path, pages)
-    table, calls = ContextTable(str(tmp_path)), count()
-    get = table._row
-    monkeypatch.setattr(table, "_row", lambda title: (next(calls), get(title))[1])
-    first, second = (row["title"] for row in made.rows[:2])
-    one, two, three = table.cosines(made.rows[0]["words"][0], [[first, second, first], [second], [first]])
-    assert next(calls) == 2
-    assert one.tolist() == [three[0], two[0], three[0]]
-    assert three[0] > 0
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,6 @@ def test_a_shard_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
-    assert write(tmp_path / "a", [], 100_000) == 0
-    assert open_arrow(tmp_path / "a").num_rows == 0
-
-
 def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
     assert schemas.sequences(65536).schema.field("word_ids").type == pa.list_(pa.uint16())
     assert schemas.sequences(65537).schema.field("word_ids").type == pa.list_(pa.int32())

@@ -287,11 +287,6 @@ def test_corrupt_parquet_is_named(tmp_path: Path) -> None:
         list(storage.read_rows(str(path)))
 
 
-def test_canonical_json_does_not_know_the_order() -> None:
-    value = {"b": [{"d": 1, "c": "é"}], "a": None}
-    assert storage.canonical_json(value) == '{"a":null,"b":[{"c":"é","d":1}]}'
-
-
 def test_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"file/below: cannot be created .*--workdir"):
