@@ -39,13 +39,6 @@ def test_what_no_model_can_take_is_refused(field: str, place: int, value: int, w
             module(batch)
 
 
-def test_more_words_than_positions_are_refused() -> None:
-    batch = random_flat([(5, 1), (TINY.max_words + 1, 1)], TINY)
-    message = r"word_ids has 39 words in a sequence, but the model has positions for 38; split the text"
-    with pytest.raises(ValueError, match=message):
-        LukeModel(TINY)(batch)
-
-
 def test_other_devices_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The meta device has no values: whoever looks at one fails. The kernels of attention are for tests/gpu."""
     monkeypatch.setattr(attention_cpu, "attend_in_turn", lambda queries, *_: torch.empty_like(queries))
