@@ -18,12 +18,6 @@ def vocab_of(pages: Sequence[tuple[str, int, int]]) -> EntityVocab:
     return EntityVocab.of_rows([*SPECIAL_ROWS, *((*page, None) for page in pages)])
 
 
-def test_entities_are_numbered_behind_the_special_ones() -> None:
-    vocab = vocab_of(PAGES[:2])
-    assert vocab == EntityVocab(("[PAD]", "[UNK]", "[MASK]", "Top", "Ape"), (0, 0, 0, 9, 5), (-1, -1, -1, 60, 10))
-    assert vocab.ids()["[MASK]"] == 2
-
-
 def test_written_formats(tmp_path: Path) -> None:
     vocab = vocab_of(PAGES[:3])
     files = vocab.write(str(tmp_path))
