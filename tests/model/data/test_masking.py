@@ -8,7 +8,7 @@ import pytest
 
 from model.data.masking import Masker, choose_words, masked_count
 from model.data.shards import AnnotatedSequence, Corpus
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, collate
 from model.luke.config import UNKNOWN_ENTITY
 from tests.support.properties import given, settings, st
 from tests.support.shards import SPECIAL_IDS, WORDS, random_rows, write_sequences
@@ -190,6 +190,12 @@ def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
         assert (masked.entity_labels[~is_known] == IGNORED).all()
         hidden = int((masked.entity_labels != IGNORED).sum())
         assert hidden == (max(1, round(share * is_known.sum())) if is_known.any() else 0)
+
+
+def test_no_entities_are_no_obstacle(corpus: Corpus) -> None:
+    masked = masker(corpus).mask(sequence_of([4, 6], ()), epoch=0, index=0)
+    assert len(masked.entity_ids) == 0
+    assert collate([masked], max_mention_words=3, entities=True).shape.entities == 0
 
 
 def literal_choice(lengths: list[int], order: list[int], budget: int) -> list[int]:

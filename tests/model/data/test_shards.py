@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from model.data.shards import HELD_OUT, Corpus, count_entities, count_known, epoch_order
+from model.data.shards import HELD_OUT, Corpus, count_entities, count_known, epoch_order, random_bits
 from tests.support.properties import given, settings, st
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_arrow, write_sequences
 
@@ -198,3 +198,14 @@ def test_order_differs_by_seed_and_epoch_and_mixes_the_whole_corpus() -> None:
     # The first tenth of an epoch comes from all tenths of the corpus.
     counts = np.bincount(orders[0, 0][:300] // 300, minlength=10)
     assert counts.min() > 10
+
+
+def test_random_bits_differ_in_every_argument() -> None:
+    drawn = {
+        random_bits(seed, epoch, stream=stream, index=index).random_raw()
+        for seed in range(3)
+        for epoch in range(3)
+        for stream in range(2)
+        for index in range(3)
+    }
+    assert len(drawn) == 54
