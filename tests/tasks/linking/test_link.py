@@ -229,8 +229,10 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(run: Linking, ta
     assert err == "1 mentions, candidates by: 1 exact; 1 without a page, since none is probable enough\n"
     found = tmp_path / "found.jsonl"
     found.write_text(json.dumps(answer))
-    [scores], _, _ = run("score", documents, found, "--mentions", table)
-    assert scores["without_page"] == {"below_threshold": 1}
+    for title, without in (("A", {"below_threshold": 1}), ("Elsewhere", {})):
+        documents.write_text(json.dumps(given).replace('"A"', f'"{title}"'))
+        [scores], _, _ = run("score", documents, found, "--mentions", table)
+        assert scores["without_page"] == without
     [answer], err, _ = run(*link, data=b"ab")
     assert (answer["mentions"][0]["title"], err) == ("A", "1 mentions, candidates by: 1 exact\n")
     [answer], _, _ = run(*link, "--min-probability", 0.99, data=b"ab")
