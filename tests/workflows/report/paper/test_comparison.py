@@ -284,6 +284,9 @@ def test_seeds_that_did_not_end_well_are_counted() -> None:
     assert ours.origins[0].problems == ("seed 3: failed (out of memory)", "seed 4: failed")
     only = [cell(seed=1, state="failed"), cell(seed=2, state="no data")]
     assert row_of(compare(only), 3, "LUKE").ours.figures[0].text == "failed, no data"
+    examples = [cell(**DEMO, seed=1), cell(**DEMO, seed=2, state="failed")]
+    ours = row_of(compare(examples), 3, "LUKE").ours
+    assert ([figure.text for figure in ours.figures], ours.is_problem) == (["1 of 2 seeds"], True)
 
 
 def test_questions_without_a_mention_table_are_marked() -> None:
