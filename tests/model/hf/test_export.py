@@ -93,6 +93,19 @@ def outputs(theirs: Any, ours: LukeForPretraining, batch: PaddedBatch) -> tuple[
     return found, logits, ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
 
 
+def test_export_computes_what_the_source_computes(exported: Path, source: Path) -> None:
+    import transformers
+
+    ours = pretrained(source)
+    theirs = transformers.LukeForMaskedLM.from_pretrained(exported).eval()
+    batch = random_batch(ours.config)
+    wanted, logits, entity_logits = outputs(theirs, ours, batch)
+    found = wanted.logits[batch.word_mask][:, :50265]
+    torch.testing.assert_close(found, logits, atol=1e-5, rtol=0)
+    found = wanted.entity_logits[batch.entity_mask][:, : len(TITLES)]
+    torch.testing.assert_close(found, entity_logits, atol=1e-5, rtol=0)
+
+
 def test_words_of_bert_are_exported_with_their_own_tokenizer(tmp_path: Path) -> None:
     """Positions of BERT begin at 0, of transformers' LUKE behind the padding's id."""
     import transformers
