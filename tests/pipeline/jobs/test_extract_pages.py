@@ -88,6 +88,10 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     assert record.drops["rejected:RecursionError"] == record.rows["rejected"] == 1
 
 
+def extractor() -> PageExtractor:
+    return PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+
+
 def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
     """Paragraphs column by column give the same file as their rows one by one."""
     extracted = [(page.page_id, page.title, extract(page.text, SITE)) for page in pages()] * 400
