@@ -239,11 +239,26 @@ def signature(name: str, thing: Any) -> str:
     return re.sub(r"\)(?= ->|$)", "\n)", text, count=1)
 
 
+def attributes(thing: type) -> Iterator[str]:
+    """What is said of the fields of a class, as a list: the comment behind a field, or the lines of one before it."""
+    above: list[str] = []
+    for line in inspect.getsource(thing).splitlines():
+        if line.startswith("    # "):
+            above.append(line.removeprefix("    # "))
+            continue
+        field = re.match(r"    (\w+): .*?(?:  # (.*))?$", line)
+        if field and (text := field[2] or " ".join(above)):
+            yield f"- `{field[1]}`: {text}"
+        above = []
+
+
 def call_section(name: str) -> Iterator[str]:
     thing = find(name)
     yield from (f"### {name.rpartition('.')[2]}", "", f"`{name}`", "")
     yield from ("```text", signature(name.rpartition(".")[2], thing), "```", "", documentation(thing), "")
     if inspect.isclass(thing):
+        if fields := [*attributes(thing)]:
+            yield from ("**Attributes**", "", *fields, "")
         members = [(key, value) for key, value in vars(thing).items() if is_public(key, value)]
         for key, value in members:
             method = getattr(thing, key) if isinstance(value, classmethod) else value

@@ -32,16 +32,11 @@ _OLDEST = (8, 0)  # the first GPUs that it runs on: Ampere
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The words, or the entities, of all sequences.
+    """The words, or the entities, of all sequences."""
 
-    projected  (tokens, 3 or 4, heads, size), by `FOR_WORDS` to `FOR_ENTITIES`
-    offsets    (sequences + 1) int32, where each sequence begins and the last one ends
-    longest    tokens of the longest sequence
-    """
-
-    projected: Tensor
-    offsets: Tensor
-    longest: int
+    projected: Tensor  # (tokens, 3 or 4, heads, size), by `FOR_WORDS` to `FOR_ENTITIES`
+    offsets: Tensor  # (sequences + 1) int32, where each sequence begins and the last one ends
+    longest: int  # tokens of the longest sequence
 
 
 class Place(NamedTuple):

@@ -19,15 +19,11 @@ class Packed:
     Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z:
     `word_offsets` are 0 2 5, `entity_offsets` 0 1 3, `lengths` (2, 1), (3, 2). What reads sequence after sequence,
     a b X | c d e Y Z, has `places` 0 1 3 4 5 2 6 7, `order` 0 1 5 2 3 4 6 7 and `offsets` 0 3 8.
-
-    word_offsets    (sequences + 1) int32, where the words of each sequence begin among all words
-    entity_offsets  (sequences + 1) int32, the same of entities
-    lengths         words and entities of each sequence
     """
 
-    word_offsets: Tensor
-    entity_offsets: Tensor
-    lengths: tuple[tuple[int, int], ...]
+    word_offsets: Tensor  # (sequences + 1) int32, where the words of each sequence begin among all words
+    entity_offsets: Tensor  # (sequences + 1) int32, the same of entities
+    lengths: tuple[tuple[int, int], ...]  # words and entities of each sequence
 
     @functools.cached_property
     def word_count(self) -> int:

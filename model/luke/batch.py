@@ -37,17 +37,11 @@ class MaskedSequence:
 
 @dataclass(frozen=True)
 class Shape:
-    """The counts of a flat batch, in plain integers: the host knows them without waiting for a device.
+    """The counts of a flat batch, in plain integers: the host knows them without waiting for a device."""
 
-    lengths          words and entities of each sequence
-    mention_words    words of all mentions, cut at the longest that the sequences have
-    masked_words     of all sequences
-    masked_entities  of all sequences
-    """
-
-    lengths: tuple[tuple[int, int], ...]
-    mention_words: int
-    masked_words: int
+    lengths: tuple[tuple[int, int], ...]  # words and entities of each sequence
+    mention_words: int  # words of all mentions, cut at the longest that the sequences have
+    masked_words: int  # of all sequences
     masked_entities: int
 
     @functools.cached_property

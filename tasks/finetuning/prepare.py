@@ -29,46 +29,32 @@ SOME_INPUTS = 32  # by which the attention of words to new entities is set
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """The start of a fine-tuning, and its way.
+    """The start of a fine-tuning, and its way."""
 
-    Attributes:
-        weights: our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT, as the variant
-            wants. RoBERTa and BERT have no entities: these start as the word [MASK]
-            (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles say.
-        tokenizer: the folder with its tokenizer's files.
-        variant: a row of `tasks.finetuning.variants`.
-        preset: of the task's hyperparameters.
-        changes: values of `Hyperparameters` that replace the preset's.
-        seed: of order, dropout and new weights.
-        device: auto, cpu, cuda or cuda:N.
-        profile: `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias
-            as `Task.bias_shift` says; `paper` does what the authors' code did.
-        negative_label: the class of relations that is not scored, where the task does not know it.
-        tag_column: where files of entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
-        mentions: folder of the mention table that finds the entities of extractive question answering.
-        checkpoint_minutes: between two checkpoints within an epoch; 0: there is one after each epoch alone.
-        allow_no_predictions: whether a model passes that predicts nothing at all.
-        keeps_weights: whether there is a model.safetensors: a search of hyperparameters needs the scores alone.
-        tracker: the module:function that gets figures as they come.
-        progress: whether a bar shows how far it is.
-    """
-
+    # Our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT, as the variant wants. The
+    # latter two have no entities: these start as the word [MASK] (`model.luke.new_entities.start_entities_as_words`),
+    # and those of `mentions` as what their titles say.
     weights: Path
-    tokenizer: Path
-    variant: str = "luke"
-    preset: str = "base"
+    tokenizer: Path  # the folder with its tokenizer's files
+    variant: str = "luke"  # a row of `tasks.finetuning.variants`
+    preset: str = "base"  # of the task's hyperparameters
+    # Values of `Hyperparameters` that replace the preset's.
     changes: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 42
-    device: str = "auto"
+    seed: int = 42  # of order, dropout and new weights
+    device: str = "auto"  # auto, cpu, cuda or cuda:N
+    # `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias as
+    # `Task.bias_shift` says; `paper` does what the authors' code did.
     profile: str = "fixed"
-    negative_label: str = ""
+    negative_label: str = ""  # the class of relations that is not scored, where the task does not know it
+    # Where files of entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
     tag_column: str = ""
-    mentions: Path | None = None
-    checkpoint_minutes: float = 30.0
-    allow_no_predictions: bool = False
+    mentions: Path | None = None  # folder of the mention table that finds the entities of extractive question answering
+    checkpoint_minutes: float = 30.0  # between two checkpoints within an epoch; 0: there is one after each epoch alone
+    allow_no_predictions: bool = False  # whether a model passes that predicts nothing at all
+    # Whether there is a model.safetensors: a search of hyperparameters needs the scores alone.
     keeps_weights: bool = True
-    tracker: str = ""
-    progress: bool = False
+    tracker: str = ""  # the module:function that gets figures as they come
+    progress: bool = False  # whether a bar shows how far it is
 
 
 @dataclass(frozen=True)

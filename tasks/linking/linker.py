@@ -35,40 +35,27 @@ DIGITS = 6  # of what is written: those behind differ between machines
 
 @dataclass(frozen=True)
 class Linker:
-    """Links documents.
+    """Links documents."""
 
-    Attributes:
-        finder: of candidates.
-        annotator: finds the mentions of documents that bring none, by the table's names.
-        recognize: if given, finds them instead of the annotator.
-        model: without one the answer is what counts say.
-        contexts: what is written around links; without them the counts are those of links alone.
-        is_global: see `disambiguation`.
-        certainty: what turns scores into probabilities, and below which of them a mention that is given has no page.
-        min_detected: the same of names that are found: how probable a link to the page has to be.
-        finds_all: whether mentions are found also where the document brings its own, which are then not read.
-        shows_candidates: whether an answer has all candidates.
-        check: is called between parts of the work, and ends it by raising.
-        check_found: is called with the number of mentions that are found, and ends the work by raising.
-        steps: how many mentions had their candidates by each step, over all answers.
-        unsure: of these, those whose page was not probable enough.
-    """
-
-    finder: CandidateFinder
-    annotator: Annotator
+    finder: CandidateFinder  # of candidates
+    annotator: Annotator  # finds the mentions of documents that bring none, by the table's names
     _: KW_ONLY
-    recognize: Recognize | None = None
-    model: "EntityModel | None" = None
-    contexts: ContextTable | None = None
-    is_global: bool = False
+    recognize: Recognize | None = None  # if given, finds them instead of the annotator
+    model: "EntityModel | None" = None  # without one the answer is what counts say
+    contexts: ContextTable | None = None  # what is written around links; without them the counts are those of links
+    is_global: bool = False  # see `disambiguation`
+    # What turns scores into probabilities, and below which of them a mention that is given has no page.
     certainty: Certainty = UNCALIBRATED
-    min_detected: float = 0.0
+    min_detected: float = 0.0  # the same of names that are found: how probable a link to the page has to be
+    # Whether mentions are found also where the document brings its own, which are then not read.
     finds_all: bool = False
-    shows_candidates: bool = False
-    check: Callable[[], None] = lambda: None
+    shows_candidates: bool = False  # whether an answer has all candidates
+    check: Callable[[], None] = lambda: None  # is called between parts of the work, and ends it by raising
+    # Is called with the number of mentions that are found, and ends the work by raising.
     check_found: Callable[[int], None] = lambda _: None
+    # How many mentions had their candidates by each step, over all answers.
     steps: Counter[str] = field(default_factory=Counter)
-    unsure: Counter[str] = field(default_factory=Counter)
+    unsure: Counter[str] = field(default_factory=Counter)  # of these, those whose page was not probable enough
 
     def answer(self, records: Sequence[Record], own: Sequence[OwnLinks] = ()) -> list[Answer]:
         """For each record its `mentions`, with their pages; a mention that was given keeps what it has beside.

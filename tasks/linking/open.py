@@ -26,43 +26,25 @@ _PARTS = ("mentions", "contexts", "model", "tokenizer", CALIBRATION)
 
 @dataclass(frozen=True)
 class LinkerSettings:
-    """The parts of a linker, and how it answers; an empty path is a part that it does not have.
+    """The parts of a linker, and how it answers; an empty path is a part that it does not have."""
 
-    Attributes:
-        mentions: folder of BuildMentionTable.
-        contexts: folder of BuildContexts.
-        model: folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM with its entity_vocab.json.
-        tokenizer: folder of the model's tokenizer; empty: the model's own folder has it.
-        calibration: file of `calibrate`.
-        own: file of entities of the user's own.
-        ner: folder of a fine-tuned model of ner, which finds mentions in place of the table's names.
-        language: of the texts, by whose rules that model's sentences are cut; empty: the table's.
-        most_candidates: pages that a mention can stand for, the commonest ones.
-        min_link_probability: names that are links less often are not found.
-        min_probability: mentions whose page is less probable get none; None: the calibration says it.
-        is_global: whether the model answers one mention after the other.
-        finds_all: whether mentions are found also where a document brings its own.
-        shows_candidates: whether an answer has all candidates.
-        device: auto, cpu, cuda or cuda:N.
-        tokens_per_batch: words and entities that a model computes at once.
-    """
-
-    mentions: str
-    contexts: str = ""
+    mentions: str  # folder of BuildMentionTable
+    contexts: str = ""  # folder of BuildContexts
+    # Folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM with its entity_vocab.json.
     model: str = ""
-    tokenizer: str = ""
-    calibration: str = ""
-    own: str = ""
-    ner: str = ""
-    language: str = ""
-    most_candidates: int = MOST
-    min_link_probability: float = MIN_LINK_PROBABILITY
-    min_probability: float | None = None
-    is_global: bool = False
-    finds_all: bool = False
-    shows_candidates: bool = False
-    device: str = "auto"
-    tokens_per_batch: int = TOKENS_PER_BATCH
+    tokenizer: str = ""  # folder of the model's tokenizer; empty: the model's own folder has it
+    calibration: str = ""  # file of `calibrate`
+    own: str = ""  # file of entities of the user's own
+    ner: str = ""  # folder of a fine-tuned model of ner, which finds mentions in place of the table's names
+    language: str = ""  # of the texts, by whose rules that model's sentences are cut; empty: the table's
+    most_candidates: int = MOST  # pages that a mention can stand for, the commonest ones
+    min_link_probability: float = MIN_LINK_PROBABILITY  # names that are links less often are not found
+    min_probability: float | None = None  # mentions whose page is less probable get none; None: the calibration says it
+    is_global: bool = False  # whether the model answers one mention after the other
+    finds_all: bool = False  # whether mentions are found also where a document brings its own
+    shows_candidates: bool = False  # whether an answer has all candidates
+    device: str = "auto"  # auto, cpu, cuda or cuda:N
+    tokens_per_batch: int = TOKENS_PER_BATCH  # words and entities that a model computes at once
 
 
 class LanguageLinkers:

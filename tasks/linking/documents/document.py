@@ -42,20 +42,13 @@ class Mention:
 
 @dataclass(frozen=True)
 class Document:
-    """A text with its mentions.
+    """A text with its mentions."""
 
-    Attributes:
-        where: the file and the line, for error messages.
-        id: names it within its file.
-        mentions: None where the file says nothing of them.
-        annotated: the characters in which mentions are annotated, half open; the whole text unless said otherwise.
-    """
-
-    where: str
-    id: str
+    where: str  # the file and the line, for error messages
+    id: str  # names it within its file
     text: str
-    mentions: tuple[Mention, ...] | None
-    annotated: tuple[int, int]
+    mentions: tuple[Mention, ...] | None  # None where the file says nothing of them
+    annotated: tuple[int, int]  # the characters in which mentions are annotated, half open
 
     def error(self, message: str) -> ValueError:
         return ValueError(f"{self.where}: {message}")
