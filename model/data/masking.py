@@ -4,6 +4,8 @@ A mask is a function of (seed, epoch, index of the sequence) alone: it does not 
 sequences are read, on the batch that they are in, or on what was drawn before.
 """
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ PROFILES = ("fixed", "paper")
 MASK_STREAM = 1
 
 
+@dataclass
 class Masker:
     """Masks `word_share` of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
 
@@ -23,28 +26,22 @@ class Masker:
     sub-words and draws a random one from all ids after [PAD], as the authors' code did.
     """
 
-    def __init__(
-        self,
-        facts: SequenceFacts,
-        word_starts: NDArray[np.bool_],
-        *,
-        profile: str,
-        seed: int,
-        word_share: float = MASKED_SHARE,
-        entity_share: float = MASKED_SHARE,
-        masks_unknown: bool = True,
-    ) -> None:
-        if profile not in PROFILES:
-            raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
-        self.facts = facts
-        self.seed = seed
-        self.word_share = word_share
-        self.entity_share = entity_share
-        self.masks_unknown = masks_unknown
-        self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
-        first = 0 if profile == "fixed" else facts.pad_id + 1
-        excluded = facts.special_ids if profile == "fixed" else ()
-        self.random_ids = np.setdiff1d(np.arange(first, facts.word_vocab_size), excluded)
+    facts: SequenceFacts
+    word_starts: NDArray[np.bool_]
+    _: KW_ONLY
+    profile: str
+    seed: int
+    word_share: float = MASKED_SHARE
+    entity_share: float = MASKED_SHARE
+    masks_unknown: bool = True
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ValueError(f"profile {self.profile!r} is unknown; use one of {', '.join(PROFILES)}")
+        first, excluded = 0, self.facts.special_ids
+        if self.profile == "paper":
+            self.word_starts, first, excluded = np.ones_like(self.word_starts), self.facts.pad_id + 1, ()
+        self.random_ids = np.setdiff1d(np.arange(first, self.facts.word_vocab_size), excluded)
 
     def mask(self, sequence: AnnotatedSequence, *, epoch: int, index: int) -> MaskedSequence:
         """The sequence as seen in that epoch."""

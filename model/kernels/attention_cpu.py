@@ -43,17 +43,13 @@ def attend_in_turn(
     `lengths` are the words and entities of each sequence.
     """
     sizes = [words + entities for words, entities in lengths]
-    rows = zip(
-        Separated.apply(for_words, sizes),
-        [None] * len(sizes) if for_entities is None else Separated.apply(for_entities, sizes),
-        Separated.apply(keys, sizes),
-        Separated.apply(values, sizes),
-        lengths,
-        strict=True,
+    parts = (
+        [None] * len(sizes) if tokens is None else Separated.apply(tokens, sizes)
+        for tokens in (for_words, for_entities, keys, values)
     )
     attended = [
-        attend(for_words, for_entities, keys, values, words, dropout)
-        for for_words, for_entities, keys, values, (words, _) in rows
+        attend(query, other, key, value, words, dropout)
+        for query, other, key, value, (words, _) in zip(*parts, lengths, strict=True)
     ]
     return Joined.apply(sizes, *attended)
 
