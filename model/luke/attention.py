@@ -42,8 +42,21 @@ class SelfAttention(nn.Module):
         """Attend over `states` (words + entities, hidden), arranged as `layout` says; the same shape."""
         if has_kernel(states, self.head_size):
             return self.attend_on_gpu(states, layout)[0]
-        queries = self.queries(states, layout.word_count)
-        return attend(*queries, self.key(states), self.value(states), layout, self.heads, self.dropped)
+
+        def arrange(tokens: Tensor) -> Tensor:
+            if layout.entity_count:
+                tokens = Reordered.apply(tokens, layout.order, layout.places)
+            return tokens.unflatten(-1, (self.heads, -1))
+
+        for_words, for_entities = self.queries(states, layout.word_count)
+        keys, values = self.key(states), self.value(states)
+        entities = None if for_entities is None else arrange(for_entities)
+        in_order = arrange(for_words), entities, arrange(keys), arrange(values)
+        if states.device.type in JAGGED_DEVICES:
+            attended = attention_cuda.attend_jagged(*in_order, layout, self.dropped)
+        else:
+            attended = attention_cpu.attend_in_turn(*in_order, layout.lengths, self.dropped)
+        return to_packed(attended.flatten(1), layout)
 
     @property
     def dropped(self) -> float:
@@ -106,34 +119,6 @@ class EntityAwareAttention(SelfAttention):
         for_words = torch.cat([self.query(words), self.entity_to_word_query(entities)])
         for_entities = torch.cat([self.word_to_entity_query(words), self.entity_to_entity_query(entities)])
         return for_words, for_entities
-
-
-def attend(
-    for_words: Tensor,
-    for_entities: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
-    layout: Packed,
-    heads: int,
-    dropout: float,
-) -> Tensor:
-    """Multi-head attention on (tokens, hidden): a token sees those of its own sequence.
-
-    `for_words` are the queries that meet the keys of words, `for_entities` those that meet entities' (None: the same).
-    """
-
-    def arrange(tokens: Tensor) -> Tensor:
-        if layout.entity_count:
-            tokens = Reordered.apply(tokens, layout.order, layout.places)
-        return tokens.unflatten(-1, (heads, -1))
-
-    entities = None if for_entities is None else arrange(for_entities)
-    in_order = arrange(for_words), entities, arrange(keys), arrange(values)
-    if keys.device.type in JAGGED_DEVICES:
-        attended = attention_cuda.attend_jagged(*in_order, layout, dropout)
-    else:
-        attended = attention_cpu.attend_in_turn(*in_order, layout.lengths, dropout)
-    return to_packed(attended.flatten(1), layout)
 
 
 def to_packed(tokens: Tensor, layout: Packed) -> Tensor:
