@@ -48,7 +48,7 @@ class Masker:
         generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
         words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
         ids = sequence.entity_ids.astype(np.int64)
-        entities, entity_labels = mask_entities(ids, generator, self.entity_share, masks_unknown=self.masks_unknown)
+        entities, entity_labels = self.mask_entities(ids, generator)
         ignored = [IGNORED]
         return MaskedSequence(
             word_ids=np.concatenate([[self.facts.cls_id], words, [self.facts.sep_id]]),
@@ -77,6 +77,14 @@ class Masker:
         masked = np.where(draw < 0.8, self.facts.mask_id, np.where(draw < 0.9, random_words, word_ids))
         return np.where(is_chosen, masked, word_ids), np.where(is_chosen, word_ids, IGNORED)
 
+    def mask_entities(self, entity_ids: Integers, generator: np.random.Generator) -> tuple[Integers, Integers]:
+        """Entities after masking (always [MASK]) and their labels."""
+        places = np.flatnonzero(self.masks_unknown | (entity_ids != UNKNOWN_ENTITY))
+        is_chosen = np.zeros(len(entity_ids), dtype=bool)
+        if len(places) and self.entity_share:
+            is_chosen[generator.permutation(places)[: masked_count(len(places), self.entity_share)]] = True
+        return np.where(is_chosen, MASK_ENTITY, entity_ids), np.where(is_chosen, entity_ids, IGNORED)
+
 
 def masked_count(length: int, share: float) -> int:
     """The number of `length` words or entities that are masked: that share, but at least one."""
@@ -101,14 +109,3 @@ def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
         fitting = chosen[-1] + 1
         left -= int(ordered[chosen[-1]])
     return order[chosen] if chosen else order[[int(np.argmin(ordered))]]
-
-
-def mask_entities(
-    entity_ids: Integers, generator: np.random.Generator, share: float, *, masks_unknown: bool = True
-) -> tuple[Integers, Integers]:
-    """Entities after masking (always [MASK]) and their labels; an [UNK] entity may be a label where `masks_unknown`."""
-    places = np.arange(len(entity_ids)) if masks_unknown else np.flatnonzero(entity_ids != UNKNOWN_ENTITY)
-    is_chosen = np.zeros(len(entity_ids), dtype=bool)
-    if len(places) and share:
-        is_chosen[generator.permutation(places)[: masked_count(len(places), share)]] = True
-    return np.where(is_chosen, MASK_ENTITY, entity_ids), np.where(is_chosen, entity_ids, IGNORED)
