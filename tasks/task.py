@@ -179,9 +179,9 @@ class PlaceClassifier(Classifier):
     """A linear classifier over the states of each item together."""
 
     def forward(self, batch: PlacedBatch) -> Tensor:
-        """Logits (items, labels)."""
+        """Logits (items, labels), or (items) where there is one label."""
         states = self.luke(batch.inputs)[batch.places].flatten(1)
-        return self.classifier(self.dropout(states))
+        return self.classifier(self.dropout(states)).squeeze(-1)
 
 
 def inputs_of(sequences: Iterable[tuple[Integers, Integers, Integers]], *, entities: bool) -> FlatBatch:

@@ -73,17 +73,6 @@ def marked_words(text: str, word: str, marker: int, tokenizer: WordTokenizer) ->
     return [*first, *(token for ids in others for token in (marker, *ids))]
 
 
-class EntityScorer(PlaceClassifier):
-    """LUKE with a linear classifier over [h_placeholder; h_entity].
-
-    Without entities these are the states of [PLACEHOLDER] and of the [ENTITY] before the entity.
-    """
-
-    def forward(self, batch: PlacedBatch) -> Tensor:
-        """Logits (entities of all windows)."""
-        return super().forward(batch).squeeze(-1)
-
-
 class ClozeAnswering(QuestionTask):
     """The entity that a placeholder stands for."""
 
@@ -154,9 +143,12 @@ class ClozeAnswering(QuestionTask):
         sizes = tuple(map(self.loss_terms, features))
         return PlacedBatch(inputs, labels, torch.from_numpy(np.concatenate(places)), sizes)
 
-    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
-        """LUKE with the classifier of entities."""
-        return EntityScorer(luke, 2, label_count)
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> PlaceClassifier:
+        """LUKE with a linear classifier over [h_placeholder; h_entity].
+
+        Without entities these are the states of [PLACEHOLDER] and of the [ENTITY] before the entity.
+        """
+        return PlaceClassifier(luke, 2, label_count)
 
     def starting_bias(self, features: Sequence[ClozeFeature], label_count: int) -> np.ndarray:
         """The logarithm of the odds: of the entities that are an answer to those that are not."""
