@@ -171,7 +171,7 @@ class MarkedTask(Task[Examples[Any], MarkedFeature]):
             markers = torch.from_numpy(np.stack([feature.ends[:, 0] for feature in features]))
             places = markers + inputs.layout.word_offsets[:-1, None]
         labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-        return PlacedBatch(inputs, labels, places, (1,) * len(features))
+        return PlacedBatch(inputs, labels, (1,) * len(features), places)
 
     def logits(self, module: nn.Module, batch: PlacedBatch) -> list[np.ndarray]:
         """Logits (labels) of each feature."""

@@ -158,6 +158,7 @@ class LabelledBatch:
 
     inputs: FlatBatch
     labels: Tensor
+    sizes: tuple[int, ...]  # the numbers of items of each feature
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
@@ -166,13 +167,9 @@ class LabelledBatch:
 
 @dataclass(frozen=True, eq=False)
 class PlacedBatch(LabelledBatch):
-    """Features with the `places` (items, states) of the states that their items are classified by.
-
-    `sizes` are the numbers of items of each feature.
-    """
+    """Features with the `places` (items, states) of the states that their items are classified by."""
 
     places: Tensor
-    sizes: tuple[int, ...]
 
 
 class PlaceClassifier(Classifier):

@@ -49,7 +49,7 @@ def collate(features: Sequence[SpanFeature], *, entities: bool) -> PlacedBatch:
     if entities:
         places = np.column_stack([places, np.arange(len(places)) + inputs.shape.words])
     labels = torch.from_numpy(np.concatenate([feature.labels for feature in features]))
-    return PlacedBatch(inputs, labels, torch.from_numpy(places), tuple(len(each.spans) for each in features))
+    return PlacedBatch(inputs, labels, tuple(len(each.spans) for each in features), torch.from_numpy(places))
 
 
 def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarray:

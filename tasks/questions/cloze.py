@@ -141,7 +141,7 @@ class ClozeAnswering(QuestionTask):
             places.append(np.column_stack([np.full(len(own) - 1, own[0]), own[1:]]))
         labels = torch.from_numpy(np.concatenate([feature.label for feature in features]))
         sizes = tuple(map(self.loss_terms, features))
-        return PlacedBatch(inputs, labels, torch.from_numpy(np.concatenate(places)), sizes)
+        return PlacedBatch(inputs, labels, sizes, torch.from_numpy(np.concatenate(places)))
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> PlaceClassifier:
         """LUKE with a linear classifier over [h_placeholder; h_entity].

@@ -11,14 +11,14 @@ from tasks.io.probabilities import Choices
 from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Candidates, QuestionTask
 from tasks.questions.extractive_format import Dataset
-from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, Outputs, presets
+from tasks.questions.extractive_input import MAX_ANSWER, WindowFeature
+from tasks.task import Classifier, LabelledBatch, Outputs, presets
 
 
 class BoundaryClassifier(Classifier):
     """LUKE with two linear classifiers over the words, for the start and the end of the answer; no dropout."""
 
-    def forward(self, batch: WindowBatch) -> Tensor:
+    def forward(self, batch: LabelledBatch) -> Tensor:
         """Logits (words of all windows, 2)."""
         return self.classifier(self.luke(batch.inputs)[: batch.inputs.shape.words])
 
@@ -76,7 +76,7 @@ class ExtractiveAnswering(QuestionTask):
         """LUKE with the classifiers of start and end."""
         return BoundaryClassifier(luke, 1, label_count)
 
-    def loss(self, module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
+    def loss(self, module: nn.Module, batch: LabelledBatch) -> dict[str, Tensor]:
         """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
         windows = module(batch).split(batch.sizes)
         rows = nn.utils.rnn.pad_sequence(windows, batch_first=True, padding_value=float("-inf"))

@@ -121,17 +121,11 @@ def features_of(
     return items
 
 
-@dataclass(frozen=True, eq=False)
-class WindowBatch(LabelledBatch):
-    """Windows, whose items are their words; `labels` (batch, 2) are the first and last word of each answer."""
+def collate(features: Sequence[WindowFeature], *, entities: bool) -> LabelledBatch:
+    """Windows as one batch, with the entities that each has.
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers of words of each window."""
-        return tuple(words for words, _ in self.inputs.shape.lengths)
-
-
-def collate(features: Sequence[WindowFeature], *, entities: bool) -> WindowBatch:
-    """Windows as one batch, with the entities that each has."""
+    Their items are their words; `labels` (batch, 2) are the first and last word of each answer.
+    """
     inputs = inputs_of(((each.word_ids, each.entity_ids, each.ends) for each in features), entities=entities)
-    return WindowBatch(inputs, torch.from_numpy(np.stack([each.label for each in features])))
+    labels = torch.from_numpy(np.stack([each.label for each in features]))
+    return LabelledBatch(inputs, labels, tuple(words for words, _ in inputs.shape.lengths))

@@ -16,7 +16,7 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.annotations import EntityMention
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format
-from tasks.task import InputSettings, Outputs
+from tasks.task import InputSettings, LabelledBatch, Outputs
 from tests.support import ROOT
 from tests.support.fine_tuned import bare, written
 from tests.support.models import TINY, shake
@@ -200,7 +200,7 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
     assert features.counts["entities_cut"] == 201 - 128
 
 
-def batch_of(items: list[extractive.WindowFeature], *, entities: bool = True) -> extractive.WindowBatch:
+def batch_of(items: list[extractive.WindowFeature], *, entities: bool = True) -> LabelledBatch:
     return extractive.TASK.collate(items, entities=entities)
 
 
