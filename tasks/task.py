@@ -269,8 +269,10 @@ class Task(Protocol[Dataset, Feature]):
     def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
         """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features.
 
-        It is the cross-entropy, unless a task has another.
+        It is the cross-entropy, the binary one of labels that are shares, unless a task has another.
         """
+        if batch.labels.is_floating_point():
+            return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
         return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:

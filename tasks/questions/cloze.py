@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -154,10 +153,6 @@ class ClozeAnswering(QuestionTask):
         """The logarithm of the odds: of the entities that are an answer to those that are not."""
         labels = np.concatenate([feature.label for feature in features])
         return np.log([(1 + labels.sum()) / (1 + (1 - labels).sum())])
-
-    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
-        """Binary cross-entropy, the mean over all entities of the batch."""
-        return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
 
     def candidates(self, outputs: Outputs[Dataset, ClozeFeature]) -> Iterator[Candidates]:
         """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""

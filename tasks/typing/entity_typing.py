@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames, read_label_file
@@ -19,7 +18,7 @@ from tasks.io.probabilities import Choices, of_classes, sigmoid
 from tasks.io.records import Examples, Record, check_mention, check_same_inputs, read_records
 from tasks.io.windows import CharacterSpan
 from tasks.markers import MarkedFeature, MarkedTask, MentionClassifier, marked_input
-from tasks.task import Features, InputSettings, Outputs, PlacedBatch, presets
+from tasks.task import Features, InputSettings, Outputs, presets
 
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
@@ -148,10 +147,6 @@ class EntityTyping(MarkedTask):
         """The logarithms of each type's odds: of the mentions that have it to those that have not."""
         positive = np.sum([feature.label for feature in features], axis=0)
         return np.log((1 + positive) / (1 + len(features) - positive))
-
-    def loss(self, module: nn.Module, batch: PlacedBatch) -> dict[str, Tensor]:
-        """Binary cross-entropy, the mean over the batch and all types."""
-        return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
 
     def decode(self, outputs: Outputs[Dataset, MarkedFeature]) -> list[tuple[str, ...]]:
         """The types of each example whose logits are above 0; there may be none."""
