@@ -9,7 +9,7 @@ from typing import Any
 import luigi
 import pytest
 
-from tasks.finetuning import epochs, results
+from tasks.finetuning import epochs
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.paper import fine_tuning
 from tasks.finetuning.registry import TASKS
@@ -177,8 +177,8 @@ def test_a_search_that_finds_nothing_right_fails(
     tmp_path: Path, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless it is allowed, or tiny."""
-    monkeypatch.setattr(results, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
     for task in TASKS.values():
+        monkeypatch.setattr(task, "score", lambda *sides: {"f1": 0.0, "predicted": 0})
         monkeypatch.setitem(task.PRESETS, "base", QUICK)
     with pytest.raises(ValueError, match="no setting has any f1 on dev, and none is the best; try higher"):
         tune(tmp_path, tables, preset="base", **ONE).run()
@@ -189,10 +189,10 @@ def test_early_stopping(monkeypatch: pytest.MonkeyPatch, tables: Tables, tmp_pat
     """Scores on dev as given; training ends once `patience` epochs in a row were no better than the best."""
 
     given = [0.1, 0.3, 0.2, 0.3, 0.4, 0.2, 0.1, 0.5]
-    weights = Path(tables["fine_tuning"]["weights"]["luke"])
+    weights, score = Path(tables["fine_tuning"]["weights"]["luke"]), ner.TASK.score
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
-        monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
+        monkeypatch.setattr(ner.TASK, "score", lambda *sides: {**score(*sides), "f1": next(scores, 0.0)})  # noqa: B023
         hyperparameters = replace(QUICK, batch_size=1000, epochs=8, patience=patience)
         start = {"weights": weights, "tokenizer": weights, "variant": "roberta"}
         metrics = finetune(tmp_path, tmp_path / str(patience), hyperparameters, **start)
