@@ -115,7 +115,7 @@ class Recipe:
         changes: dict[str, Any] = {"precision": precision}
         if gpu_bytes and not self.tokens_per_batch and profile != "paper":
             layers = config.num_hidden_layers
-            # Checkpointing keeps a layer's input, in float32, and one layer's states.
+            # Checkpointing keeps a layer's input, in float32 at most, and one layer's states.
             of_layer = _KEPT_BYTES[precision]
             kept = of_layer + 4 * layers if self.gradient_checkpointing else of_layer * layers
             fitting = int(_MEMORY_SHARE * gpu_bytes / (kept * config.hidden_size))

@@ -30,7 +30,7 @@ def close(found: Tensor, wanted: Tensor) -> None:
 
 
 def mask(rows: int, width: int, dropout: float, seed: int) -> Tensor:
-    """What a kernel multiplies a branch by: it adds the branch to nothing."""
+    """The factors of a branch: the kernel adds a branch of ones to nothing."""
     nothing, output, added = torch.zeros(rows, width), torch.empty(rows, width), torch.empty(rows, width)
     inputs = torch.ones(rows, width), nothing, *torch.zeros(3, width), output, added, *torch.empty(2, rows)
     constants = {"BLOCK": narrow.block(width), "DROPS": dropout > 0}
