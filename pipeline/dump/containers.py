@@ -74,9 +74,6 @@ def plan_blocks(paths: Sequence[str], block_size: int) -> list[Block]:
     return blocks
 
 
-# Bytes
-
-
 def read_head(path: str) -> tuple[bytes, str]:
     """(the beginning of an export, from its root element on; the encoding that its first line names)."""
     head = bytearray()

@@ -24,19 +24,15 @@ _IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that decide the sequences of a block.
-
-    `aliases` is the file of the titles that lead to entities, `held_out` the share of pages that pretraining never
-    sees.
-    """
+    """The settings that decide the sequences of a block."""
 
     tokenizer: str
-    aliases: str
+    aliases: str  # the file of the titles that lead to entities
     language: str
     limits: Limits
     profile: str
     splitter: str
-    held_out: float
+    held_out: float  # the share of pages that pretraining never sees
 
 
 def build(

@@ -57,17 +57,13 @@ def part_count(paths: Sequence[str], block_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class SparkJob:
-    """The work of one stage: the stages that it reads, and the folder that it fills.
-
-    `inputs` has the folder of each stage that is read; `key` is the digest of all that decides the stage's bytes. A
-    table has `parts` files, and joins and counts use as many partitions.
-    """
+    """The work of one stage: the stages that it reads, and the folder that it fills."""
 
     session: SparkSession
-    inputs: Mapping[str, str]
+    inputs: Mapping[str, str]  # the folder of each stage that is read
     folder: str
-    key: str
-    parts: int
+    key: str  # the digest of all that decides the stage's bytes
+    parts: int  # files of a table; joins and counts use as many partitions
     patience: float = storage.blocks.PATIENCE_SECONDS
 
     def check_workers(self) -> None:

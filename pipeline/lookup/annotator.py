@@ -22,22 +22,14 @@ _PAGES_AT_HAND, _NAMES_AT_HAND = 64, 1 << 16
 
 @dataclass(frozen=True)
 class Annotation:
-    """A name in a text with the entity that it stands for.
+    """A name in a text with the entity that it stands for."""
 
-    Attributes:
-        start, end: its place in characters (code points), half open.
-        title: of the Wikipedia page, after redirects; of a page that the dump lacks, too.
-        entity_id: in the vocabulary; that of [UNK] where the page is outside of it.
-        link_probability: share of the name's occurrences in Wikipedia that are links.
-        commonness: share of the name's links that go to this page.
-    """
-
-    start: int
-    end: int
-    title: str
-    entity_id: int
-    link_probability: float
-    commonness: float
+    start: int  # its place in characters (code points), half open
+    end: int  # likewise
+    title: str  # of the Wikipedia page, after redirects; of a page that the dump lacks, too
+    entity_id: int  # in the vocabulary; that of [UNK] where the page is outside of it
+    link_probability: float  # share of the name's occurrences in Wikipedia that are links
+    commonness: float  # share of the name's links that go to this page
 
 
 Sense = tuple[str, int, float, float]
@@ -48,11 +40,12 @@ Sense = tuple[str, int, float, float]
 class Annotator:
     """Finds entities in texts. Names do not overlap: from left to right, the longest first, between word boundaries.
 
-    A table of the profile `fixed` tells case, one of `paper` does not. `open` says what the least values are.
+    A table of the profile `fixed` tells case, one of `paper` does not.
     """
 
     table: MentionTable
-    min_link_probability: float = MIN_LINK_PROBABILITY
+    min_link_probability: float = MIN_LINK_PROBABILITY  # names with a lower one are left out
+    # Without a page, names whose commonest page has a lower one are left out.
     min_commonness: float = MIN_COMMONNESS
 
     def __post_init__(self) -> None:
@@ -68,16 +61,10 @@ class Annotator:
         min_link_probability: float = MIN_LINK_PROBABILITY,
         min_commonness: float = MIN_COMMONNESS,
     ) -> "Annotator":
-        """Annotate by the folder of the stage BuildMentionTable.
+        """Annotate by the folder of the stage BuildMentionTable, whose table is memory-mapped.
 
-        Args:
-            folder: its path; the table is memory-mapped.
-            vocabulary: the entity vocabulary that the ids are for, as `EntityVocab.load` takes it.
-            min_link_probability: names with a lower one are left out.
-            min_commonness: without a page, names whose commonest page has a lower one are left out.
-
-        Raises:
-            ValueError: it is no such folder, not whole, or made with another vocabulary; or marisa-trie is missing.
+        `vocabulary` is the one that the ids are for, as `EntityVocab.load` takes it. Raises: ValueError: it is no such
+        folder, not whole, or made with another vocabulary; or marisa-trie is missing.
         """
         if importlib.util.find_spec("marisa_trie") is None:
             raise ValueError(f"{folder}: mention tables are read with marisa-trie; pip install marisa-trie")
@@ -91,14 +78,10 @@ class Annotator:
         return page_title(page) in self.table.pages
 
     def annotate(self, text: str, page: str | None = None) -> list[Annotation]:
-        """The entities of a text, in its order.
+        """The entities of any text, in its order.
 
-        Args:
-            text: any text.
-            page: title of the Wikipedia page that it comes from, or of a redirect to it.
-
-        Raises:
-            ValueError: the dump has no such page.
+        `page` is the title of the Wikipedia page that it comes from, or of a redirect to it. Raises: ValueError: the
+        dump has no such page.
         """
         names: NameSet = self.table
         titles: Mapping[str, str] = {}  # of the names that the page links

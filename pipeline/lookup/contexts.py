@@ -34,9 +34,6 @@ WordVector = tuple[NDArray[np.int32], Floats]
 """Numbers of words, rising, and the weight of each."""
 
 
-# The words of texts
-
-
 def words_of(text: str) -> list[str]:
     """The words of a text, without their case: those that begin with a letter or a digit."""
     if text.isascii():
@@ -57,9 +54,6 @@ def cosine(one: WordVector, other: WordVector) -> float:
     """Return the cosine of two vectors of the length 1."""
     _, *places = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
     return float(one[1][places[0]] @ other[1][places[1]])
-
-
-# The finished table
 
 
 class Words:
@@ -181,9 +175,6 @@ class ContextTable:
 def _bounds(batches: Sequence[pa.RecordBatch]) -> Integers:
     """The number of each batch's first row, and behind them that of all rows."""
     return np.cumsum([0, *(batch.num_rows for batch in batches)])
-
-
-# Writing them
 
 
 def write_words(folder: str, words: Iterable[tuple[str, int]]) -> list[storage.FileEntry]:

@@ -22,19 +22,12 @@ SPECIAL_ROWS: Sequence[Row] = tuple((title, 0, -1, None) for title in SPECIAL_EN
 
 @dataclass(frozen=True)
 class EntityVocab:
-    """Entities by id: the three special ones, then (where it was built here) titles by falling link count.
+    """Entities by id: the three special ones, then (where it was built here) titles by falling link count."""
 
-    Attributes:
-        titles: title of each id.
-        link_counts: annotations that end at each entity, after redirects; 0 for the special ones.
-        page_ids: page id of each, -1 where there is none.
-        qids: item of each at Wikidata, None where none is known; empty where none is known at all.
-    """
-
-    titles: tuple[str, ...]
-    link_counts: tuple[int, ...]
-    page_ids: tuple[int, ...]
-    qids: tuple[str | None, ...] = ()
+    titles: tuple[str, ...]  # of each id
+    link_counts: tuple[int, ...]  # annotations that end at each entity, after redirects; 0 for the special ones
+    page_ids: tuple[int, ...]  # page id of each, -1 where there is none
+    qids: tuple[str | None, ...] = ()  # item of each at Wikidata; None: not known; empty where none is known at all
 
     def __post_init__(self) -> None:
         if self.titles[:3] != SPECIAL_ENTITIES:

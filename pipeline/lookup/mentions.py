@@ -28,9 +28,6 @@ CANDIDATES = "candidates.arrow"
 _ROWS_PER_BATCH = 4096
 
 
-# The finished table
-
-
 class MentionTarget(NamedTuple):
     """A target of a mention's links: the page's title, its id where it is in the vocabulary, and how many links."""
 

@@ -46,9 +46,6 @@ _LONGEST_ACRONYM = 8
 FORMS: dict[str, dict[str, Any]] = read_table("forms")  # of names, by language
 
 
-# Names in texts
-
-
 def tokens(text: str) -> Iterator[Any]:
     """Matches of the words of a text, and of each character beside them that is no white space.
 
@@ -157,9 +154,6 @@ def acronym_of(words: Sequence[str]) -> str:
     """The letters of a name that may be initials, such as "U.N."; empty for another."""
     letters = "".join(words)
     return letters if letters.isupper() and 1 < len(letters) <= _LONGEST_ACRONYM else ""
-
-
-# Names that are alike
 
 
 def page_title(text: str) -> str:

@@ -14,19 +14,14 @@ from pipeline.mediawiki.wiki_rules import parse_rules
 
 @dataclass(frozen=True)
 class SiteInfo:
-    """The content of a dump's ``<siteinfo>``.
-
-    ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
-    in old dumps of Wikimedia's, the host in those of others; ``name`` is "" where the dump does not say it; ``rules``
-    are the user's own for the wiki, as a file of ``wiki_rules`` has them.
-    """
+    """The content of a dump's ``<siteinfo>``."""
 
     language: str
-    dbname: str
-    case: str
-    namespaces: tuple[tuple[int, str], ...]
-    name: str = ""
-    rules: str = ""
+    dbname: str  # "" in old dumps of Wikimedia's, the host in those of others
+    case: str  # "first-letter" or "case-sensitive"
+    namespaces: tuple[tuple[int, str], ...]  # (key, local name)
+    name: str = ""  # "" where the dump does not say it
+    rules: str = ""  # the user's own for the wiki, as a file of ``wiki_rules`` has them
 
     @cached_property
     def _keys(self) -> dict[str, int]:

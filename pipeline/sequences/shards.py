@@ -82,9 +82,6 @@ def write_title_words(folder: str, titles: Sequence[str], tokenizer: WordTokeniz
     return storage.describe(folder, TITLE_WORDS, len(titles))
 
 
-# Figures: how many, how long, and what is in them
-
-
 def describe_sequences(paths: Iterable[str]) -> dict[str, Any]:
     """Counts over shards, which are memory-mapped and read a batch at a time.
 

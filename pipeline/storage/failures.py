@@ -15,9 +15,6 @@ _MOST_CHARACTERS, _MOST_CALLS = 1000, 20
 FREE = 10  # rows that may always be dropped, so that one does not stop a small dump
 
 
-# Unexpected errors
-
-
 class Failures:
     """Puts unexpected errors into words: the first of each kind has its traceback.
 
@@ -50,9 +47,6 @@ def log_failures(folder: str, files: Iterable[FileEntry]) -> None:
             if row["traceback"] and row["reason"] not in logged:
                 logged.add(row["reason"])
                 logger.warning("page %d: %s: %s\n%s", *row.values())
-
-
-# What a stage may drop
 
 
 def check_share(

@@ -18,8 +18,6 @@ _CHUNK = 1 << 20
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
-# Paths and files
-
 join, remove = os.path.join, os.remove
 
 
@@ -123,9 +121,6 @@ def link_or_copy(source: str, target: str) -> None:
     except OSError:
         with open(source, "rb") as content, atomic_output(target) as stream:
             shutil.copyfileobj(content, stream)
-
-
-# Hashes
 
 
 def canonical_json(value: Any) -> str:

@@ -36,19 +36,12 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Result:
-    """The files and counts of a stage's work, or of one block of it.
+    """The files and counts of a stage's work, or of one block of it."""
 
-    Attributes:
-        files: every data file.
-        rows: kind of row -> count kept.
-        drops: "kind:reason" -> count dropped.
-        facts: what readers need to know (tokenizer, language, statistics).
-    """
-
-    files: tuple[FileEntry, ...]
-    rows: Mapping[str, int] = field(default_factory=dict)
-    drops: Mapping[str, int] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[FileEntry, ...]  # every data file
+    rows: Mapping[str, int] = field(default_factory=dict)  # kind of row -> count kept
+    drops: Mapping[str, int] = field(default_factory=dict)  # "kind:reason" -> count dropped
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what readers need to know (tokenizer, language, ...)
 
     def paths(self, folder: str, prefix: str = "") -> list[str]:
         """Full paths of the files whose relative path begins with the prefix, in their order here."""
@@ -57,19 +50,12 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest(Result):
-    """The content of a finished stage and its origin. Nothing in it depends on time, place or machine.
-
-    Attributes:
-        stage: name of the stage.
-        version: the stage's version of its own code.
-        parameters: those that change bytes.
-        inputs: upstream stage -> SHA-256 of its manifest.
-    """
+    """The content of a finished stage and its origin. Nothing in it depends on time, place or machine."""
 
     stage: str
-    version: int
-    parameters: Mapping[str, Any]
-    inputs: Mapping[str, str]
+    version: int  # the stage's version of its own code
+    parameters: Mapping[str, Any]  # those that change bytes
+    inputs: Mapping[str, str]  # upstream stage -> SHA-256 of its manifest
 
     @property
     def total_bytes(self) -> int:
@@ -82,15 +68,10 @@ class Manifest(Result):
 
 
 def read_manifest(folder: str, stage: str = "") -> Manifest:
-    """Read a stage's manifest and check that every file it lists has the size it says.
+    """Read the manifest of a stage, or any if none is named, and check that each file it lists has the size it says.
 
-    Args:
-        folder: the stage's.
-        stage: its name; empty: any will do.
-
-    Raises:
-        ValueError: no manifest, an unreadable one, another stage's, or a listed file that is missing or has another
-            size.
+    Raises: ValueError: no manifest, an unreadable one, another stage's, or a listed file that is missing or has another
+    size.
     """
     path = join(folder, MANIFEST)
     try:

@@ -37,20 +37,16 @@ class Paragraph(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """A page's paragraphs column by column, and what was dropped: "<what>:<reason>" -> count.
-
-    ``link_counts`` says how many of the links, which follow one another through the page, each paragraph has;
-    ``losses`` says what templates without a rule cost, by their names.
-    """
+    """A page's paragraphs column by column, and what was dropped."""
 
     sections: list[str]
     texts: list[str]
-    link_counts: list[int]
+    link_counts: list[int]  # of each paragraph; the links follow one another through the page
     starts: list[int]
     ends: list[int]
     targets: list[str]
-    drops: Mapping[str, int]
-    losses: Mapping[str, Loss] = MappingProxyType({})
+    drops: Mapping[str, int]  # "<what>:<reason>" -> count
+    losses: Mapping[str, Loss] = MappingProxyType({})  # what templates without a rule cost, by their names
 
     @property
     def paragraphs(self) -> tuple[Paragraph, ...]:

@@ -64,19 +64,12 @@ def wiki_rows(wikis: Sequence[Mapping[str, Stage]], evaluated: Mapping[str, Any]
     ]
 
 
-# Text
-
-
 def lost_text(folder: str) -> dict[str, Any]:
-    """The text that was lost in templates without a rule, over all blocks.
+    """The text that was lost in templates without a rule, over all blocks in the folder of ExtractPages.
 
-    Args:
-        folder: of the stage ExtractPages.
-
-    Returns:
-        The number of `templates`, their `uses`, `words` and `links`, and the `top`: `template`, `uses`, `words`,
-        `links` and `example` of those with most words, ties by name; the example is that of the first block. And the
-        `uses` of the `tags` that the project does not know, which stay in the text.
+    That is the number of `templates`, their `uses`, `words` and `links`, and the `top`: `template`, `uses`, `words`,
+    `links` and `example` of those with most words, ties by name; the example is that of the first block. And the `uses`
+    of the `tags` that the project does not know, which stay in the text.
     """
     paths = storage.read_manifest(folder).paths(folder, "templates/")
     counts: dict[str, tuple[int, ...]] = {}
@@ -95,9 +88,6 @@ def lost_text(folder: str) -> dict[str, Any]:
         for name, example in top.items()
     ]
     return {"templates": len(counts), **sums, "top": rows, "tags": tags}
-
-
-# Entities
 
 
 def ranked_entities(folder: str) -> list[Ranked]:
@@ -129,15 +119,8 @@ def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
     }
 
 
-# Sequences
-
-
 def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """The counts of the sequences that pretraining sees, and of those that are held out.
-
-    Args:
-        folder: of the stage BuildSequences.
-    """
+    """The counts of BuildSequences' sequences that pretraining sees, and of those that are held out."""
     from pipeline.sequences.shards import SEEN, SIZES, STATISTICS
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))

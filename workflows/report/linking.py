@@ -59,15 +59,11 @@ def resolvers(finder: CandidateFinder, lines: Sequence[Line]) -> list[Resolve]:
 def linked_documents(
     documents: str, answers: str, resolvers: Callable[[Sequence[Line]], Sequence[Resolve]]
 ) -> dict[str, Any]:
-    """Documents to read, with their links beside the gold ones.
+    """Documents to read (`shown_document`), with their links beside the gold ones.
 
-    Args:
-        documents: path of the gold documents, in JSON lines.
-        answers: path of the answers to them, with candidates.
-        resolvers: for each of some gold documents where its mentions end.
-
-    Returns:
-        `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
+    `documents` and `answers` are files of gold documents and of the answers to them, with candidates; `resolvers` says
+    for each of some gold documents where its mentions end. Return how many documents it is `of`, the `characters` that
+    are shown of one at most, and the `documents`.
     """
     ranked = (
         (hashlib.sha256(line["id"].encode()).digest(), line) for line in read_lines(documents) if line["mentions"]
@@ -87,15 +83,11 @@ def linked_documents(
 def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]:
     """A document to read.
 
-    Args:
-        gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have them, `qid` and
-            `optional`. An optional one is not shown, and neither is the answer to it, as neither is scored.
-        answer: the `mentions` that were answered, none where the document has no answer.
-        resolve: where gold mentions end.
-
-    Returns:
-        `set` and `id`; `text`: [text, or [mention, number of it], ...]; `mentions`: see `shown_mention`; `left_out`:
-        how many lie across others; `cut`: characters after the text that is shown.
+    `gold` has `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have them, `qid` and
+    `optional`; `answer` has the `mentions` that were answered, or nothing. An optional mention is not shown, and
+    neither is the answer to it, as neither is scored. Return `set` and `id`, the `text` as [text, or [mention, number
+    of it], ...], the `mentions` (`shown_mention`), how many are `left_out` as they lie across others, and how many
+    characters are `cut` behind the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
     given = [((each["start"], each["end"]), each) for each in gold["mentions"]]
@@ -130,17 +122,11 @@ def pieces(text: str, places: Sequence[Place]) -> list[str | list[Any]]:
 
 
 def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:
-    """A mention of a document to read.
+    """A mention of a document to read: the answer, None where none was found, and the gold mention at the same place.
 
-    Args:
-        link: the answer, or None where the mention was not found.
-        gold: the gold mention at the same place, or None.
-        resolve: where gold mentions end.
-
-    Returns:
-        `kind`; the `title` that was given, with its `probability`; the `gold` title, after redirects; `lacks`: whether
-        the dump lacks that page; `of`: all candidates; `candidates`: [title, probability, prior, whether it is the gold
-        one] of the likeliest and the gold one.
+    Return its `kind`; the `title` that was given, with its `probability`; the `gold` title, after redirects; whether
+    the dump `lacks` that page; how many candidates it is `of`; and as `candidates` [title, probability, prior, whether
+    it is the gold one] of the likeliest and the gold one.
     """
     title, probability = (link["title"], link["probability"]) if link else (None, None)
     wanted = Mention(gold["start"], gold["end"], gold["title"], gold.get("qid")) if gold else None
@@ -162,12 +148,9 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
 
 
 def outcome(title: str | None, is_marked: bool, known: str | None) -> str:
-    """The outcome for a mention that got this title, as it is scored.
+    """The outcome for a mention that got this title, or None for no page, as it is scored.
 
-    Args:
-        title: None for no page.
-        is_marked: whether the gold document has a mention at this place.
-        known: its title there; None where it has none that the dump knows.
+    A mention that `is_marked` is one of the gold document, whose title is `known` unless the dump does not know it.
     """
     if title is None:
         return MISSED if known else UNLINKED

@@ -12,15 +12,11 @@ STEPS = ("ExtractPages", "ResolveLinks", "BuildEntityVocab", "BuildSequences")
 Figures = Mapping[str, Any]
 
 
-# What was kept
-
-
 def funnel(stages: Mapping[str, Stage]) -> list[dict[str, Any]]:
     """The counts of each step from the dump to the sequences.
 
-    Returns:
-        For pages, links and sequences the `unit` and the `steps`: `name`, `count`, and what was `lost` on the way to
-        it, by reason. Without sequences the links end at the vocabulary.
+    Of pages, links and sequences it has the `unit` and the `steps`: `name`, `count`, and what was `lost` on the way to
+    it, by reason. Without sequences the links end at the vocabulary.
     """
     made = {name: stages[name].manifest() for name in STEPS if name in stages}
     if "BuildEntityVocab" not in made:
@@ -60,9 +56,6 @@ def dropped(drops: Mapping[str, int], unit: str) -> dict[str, int]:
     """The drops of a unit, such as links, by their reason alone."""
     kept = (drop for drop in drops.items() if drop[0].startswith(f"{unit}:"))
     return {name.removeprefix(f"{unit}:").replace("_", " "): count for name, count in kept}
-
-
-# What it is worth
 
 
 def headline(content: Figures, speeds: Figures) -> list[dict[str, Any]]:
@@ -121,9 +114,6 @@ def _figure(title: str, unit: str, value: float, ends: Sequence[float] | None, s
 def amount(value: float, unit: str) -> str:
     """A figure of the first screen as text."""
     return {"share": "{:.1%}", "number": "{:.3f}"}.get(unit, "{:,.0f}").format(value)
-
-
-# What it says
 
 
 def paragraph(linked: Figures | None) -> dict[str, Any] | None:

@@ -56,15 +56,10 @@ def render_page(
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> str:
-    """The page.
+    """The page of the report's figures, as in `results.json`, and of the paper's tables with ours beside them.
 
-    Args:
-        content: the report's figures, as in `results.json`.
-        compared: the paper's tables with ours beside them.
-        linked: documents with their links.
-        runs: of each stage's folder what its run.json says.
-        speeds: throughput of each pretraining.
-        settings: the values of the run, without folders of the machine.
+    It shows the documents `linked` with their links, of each stage's folder what its run.json says (`runs`), the
+    throughput of each pretraining (`speeds`), and the run's values without folders of the machine (`settings`).
     """
     speeds, runs, settings = speeds or {}, runs or {}, settings or {}
     drawn = charts(content)

@@ -27,9 +27,8 @@ def read_lines(path: str) -> Iterator[Line]:
 def pretraining(folder: str) -> dict[str, Any]:
     """The record of a pretraining.
 
-    Returns:
-        `log`: means of losses and accuracies between two lines; `evaluations`: held-out figures by step; `held_out`:
-        the last of these by group.
+    Its `log` has means of losses and accuracies between two lines, `evaluations` held-out figures by step, and
+    `held_out` the last of these by group.
     """
     evaluations = list(read_lines(storage.join(folder, EVALUATION)))
     return {
@@ -42,9 +41,8 @@ def pretraining(folder: str) -> dict[str, Any]:
 def answers(folder: str, tokenizer: "WordTokenizer", titles: Sequence[str]) -> list[Line]:
     """The answers of a pretrained model to some held-out mentions, in words.
 
-    Returns:
-        For each the text `before` it, of it (`mention`) and `after` it, its `entity`, what the model `said` with which
-        `certainty`, whether that is `right`, and the `commonest` target of its text by the mention table ("" for none).
+    For each the text `before` it, of it (`mention`) and `after` it, its `entity`, what the model `said` with which
+    `certainty`, whether that is `right`, and the `commonest` target of its text by the mention table ("" for none).
     """
     return [
         {
@@ -76,10 +74,8 @@ def by_group(line: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 def speed(folder: str) -> dict[str, Any]:
     """The speed of a pretraining, which differs from run to run.
 
-    A run that was broken off has done its last steps again: of each step the last line counts.
-
-    Returns:
-        `starts`: a line each time the run began or went on, with step, device and matrix rate; `steps`: rates by step.
+    `starts` has a line each time the run began or went on, with step, device and matrix rate; `steps` has rates by
+    step. A run that was broken off has done its last steps again: of each step the last line counts.
     """
     lines = list(read_lines(storage.join(folder, SPEED)))
     rates = {line["step"]: line for line in lines if "words_per_second" in line}

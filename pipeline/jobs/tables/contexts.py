@@ -76,9 +76,6 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     return storage.Result((*result.files, *files), rows, +Counter(drops), facts)
 
 
-# Paragraphs and their words
-
-
 def count_words(session: SparkSession, paths: Sequence[str], held_out: float) -> DataFrame:
     """Return how many paragraphs have each word: `word`, `paragraphs`."""
 
@@ -132,9 +129,6 @@ def read_paragraphs(path: str, columns: Sequence[str], held_out: float) -> Batch
         yield batch.filter(pa.array(is_seen[places]))
 
 
-# Links
-
-
 def resolve_places(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """Return the places of links, with titles after redirects: `page_id`, `paragraph`, `start`, `title`.
 
@@ -151,9 +145,6 @@ def choose_links(links: DataFrame) -> DataFrame:
     by_hash = Window.partitionBy("title").orderBy(F.xxhash64(*place), *place)
     ranked = links.where("not is_loop").withColumn("rank", F.row_number().over(by_hash))
     return ranked.where(F.col("rank") <= MOST_LINKS).select("page_id", "paragraph", "title")
-
-
-# Titles
 
 
 def heaviest_words(bags: DataFrame, folder: str, total: int, parts: int) -> DataFrame:

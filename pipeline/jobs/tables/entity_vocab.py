@@ -21,15 +21,11 @@ _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())
 
 @dataclass(frozen=True)
 class Entities:
-    """A vocabulary for a corpus.
-
-    `ids` has the title of each page of the corpus that is one of its entities; `drops` counts pages, or entities,
-    that were left out.
-    """
+    """A vocabulary for a corpus."""
 
     vocab: EntityVocab
-    ids: Mapping[str, int]
-    drops: Mapping[str, int]
+    ids: Mapping[str, int]  # by the title of each page of the corpus that is one of its entities
+    drops: Mapping[str, int]  # pages, or entities, that were left out
 
 
 def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: bool) -> storage.Result:

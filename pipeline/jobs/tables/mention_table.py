@@ -96,9 +96,6 @@ def count_anchors(links: DataFrame) -> DataFrame:
     return pairs.join(totals, "mention")
 
 
-# Occurrences
-
-
 def write_names(anchors: DataFrame, folder: str) -> int:
     """Write the set of mentions, which every worker maps; gives the characters of the longest."""
     found = keep(anchors.select("mention").distinct())
@@ -182,9 +179,6 @@ def with_occurrences(anchors: DataFrame, folder: str) -> DataFrame:
 
     schema = "mention string, title string, link_count long, total_links long, occurrences long"
     return anchors.select("mention", "title", "link_count", "total_links").mapInArrow(add, schema)
-
-
-# Tables
 
 
 def entity_titles(vocab: DataFrame, pages: DataFrame) -> DataFrame:

@@ -227,9 +227,6 @@ def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return inside
 
 
-# Tables of code points
-
-
 @cache
 def _kinds() -> NDArray[np.uint8]:
     """Return what each code point is to words."""

@@ -25,19 +25,16 @@ _NUMBERS = tuple(map(str, range(1, 13)))  # of arguments that are read
 
 
 class Unit(NamedTuple):
-    """A unit of measure; `size` and `offset` lead to the base unit of its `kind`, a quotient where it is `inverse`.
-
-    `names` are one and many in British spelling, one and many in American; with `si` kilo and the like may precede it.
-    """
+    """A unit of measure; `size` and `offset` lead to the base unit of its `kind`, a quotient where it is `inverse`."""
 
     kind: str
     symbol: str
     size: float
     to: str = ""
-    names: Sequence[str] = ()
+    names: Sequence[str] = ()  # one and many in British spelling, one and many in American
     to_below_3: str = ""
     offset: float = 0.0
-    si: bool = False
+    si: bool = False  # whether kilo and the like may precede it
     inverse: bool = False
 
     def written(self, *, many: bool, us: bool) -> str:

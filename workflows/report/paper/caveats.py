@@ -48,17 +48,14 @@ class Caveat(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of the results of a variant on a task; `dataset` is the paper's name of the task's data.
+    """The origin of the results of a variant on a task."""
 
-    `problems` are the seeds without a result, each with the reason.
-    """
-
-    dataset: str
+    dataset: str  # the paper's name of the task's data
     data: str
     weights: str
     preset: str
     done: tuple[int, ...]
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  # the seeds without a result, each with the reason
     caveats: tuple[Caveat, ...]
 
     @property

@@ -31,18 +31,14 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class OurFigure:
-    """The mean over the seeds that are done, in percent; None where none is. `deviation` and `best` need two of them.
+    """Ours for a figure of the paper, over the seeds that are done."""
 
-    `difference` is the mean less the paper's figure of the same row, None where it would compare unlike things.
-    `state` is "done", the state of all cells ("failed", "no data", ...), or says how many seeds of how many are done.
-    Scores of the project's examples are left out: the mean is None then, and the state of all done "example data".
-    """
-
-    mean: float | None
-    deviation: float | None
-    best: float | None
+    mean: float | None  # in percent; None where no seed is done, and for the project's examples
+    deviation: float | None  # of two seeds or more
+    best: float | None  # likewise
     seeds: int
-    difference: float | None
+    difference: float | None  # the mean less the paper's figure of the same row; None where these are unlike things
+    # "done", the state of all cells ("failed", "no data", "example data", ...), or how many seeds of how many are done.
     state: str
 
     @property
@@ -59,15 +55,12 @@ class OurFigure:
 
 @dataclass(frozen=True)
 class OurRow:
-    """Ours for a row of the paper: a figure for each column, an origin for each task that the table has.
-
-    `marks` name the data sets that they are true of, unless they are true of all.
-    """
+    """Ours for a row of the paper."""
 
     variant: str
-    figures: tuple[OurFigure, ...]
-    origins: tuple[caveats.Origin, ...]
-    marks: tuple[str, ...]
+    figures: tuple[OurFigure, ...]  # one for each column
+    origins: tuple[caveats.Origin, ...]  # one for each task that the table has
+    marks: tuple[str, ...]  # with the data sets that they are true of, unless they are true of all
 
     @property
     def has_results(self) -> bool:
