@@ -6,16 +6,10 @@ import textwrap
 from collections.abc import Mapping
 
 from workflows.base.stage import Step
-from workflows.run.options import PRESET, all_options, homes, option_of, options
+from workflows.run.options import HELP, PRESET, all_options, homes, option_of, options
 from workflows.run.tables import TABLES
 
-GENERAL = {
-    "--workdir": "folder of all stages, on a POSIX file system; for a cluster one that all its machines see under the "
-    "same path (default: work)",
-    "--run": "run file to begin from, in place of WORKDIR/run.toml",
-    "--set": "table.field=value: any other value of the run; may be repeated",
-    "--dry-run": "list what would be done, and why; nothing is run or changed",
-}
+GENERAL: Mapping[str, str] = HELP["flags"]  # of all commands
 _WIDTH = 110
 
 

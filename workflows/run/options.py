@@ -11,15 +11,15 @@ from model.presets import PRESET_TABLES
 from workflows.run.kinds import Option, one_of
 from workflows.run.tables import RECIPE, TABLES
 
-_HELP = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
-PRESET = Option(one_of(*PRESET_TABLES), "--preset", help=_HELP["preset"])
+HELP = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+PRESET = Option(one_of(*PRESET_TABLES), "--preset", help=HELP["preset"])
 
 
 @cache
 def options(name: str) -> Mapping[str, Option]:
     """The options of a table by the names of their fields."""
     declared = {field.name: field.metadata["option"] for field in fields(TABLES[name]) if "option" in field.metadata}
-    own = {key: replace(option, help=_HELP[name][key]) for key, option in declared.items()}
+    own = {key: replace(option, help=HELP[name][key]) for key, option in declared.items()}
     return {**own, **RECIPE} if name == "pretraining" else own
 
 

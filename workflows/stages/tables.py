@@ -44,10 +44,7 @@ class SparkStage(CorpusStage):
             super().run()
 
     def job(self) -> "SparkJob":
-        """The input of the algorithm. The unfinished files of an earlier attempt are removed.
-
-        Raises: ValueError: there is no room for the work.
-        """
+        """The input; an earlier attempt's unfinished files are removed. Raises: ValueError: no room for the work."""
         from pipeline.jobs.spark_parts import SparkJob, part_count
 
         stages, key = self.requires(), storage.digest(self.identity())
@@ -156,14 +153,8 @@ class MergeEntities(VocabStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import merged_entities
 
-        return merged_entities.build(
-            self.job(),
-            wikis=len(self.settings.corpus.wikis),
-            size=self.corpus.vocab_size,
-            missing_pages=self.takes_missing_pages(),
-            least=self.corpus.min_languages,
-            language_links=self.corpus.interlanguage_links,
-        )
+        chosen = self.bytes_parameters() | self.values("corpus", "interlanguage_links")
+        return merged_entities.build(self.job(), wikis=len(self.settings.corpus.wikis), **chosen)
 
 
 class DiffDumps(VocabStage):
@@ -192,13 +183,8 @@ class DiffDumps(VocabStage):
     def work(self) -> Result:
         from pipeline.jobs.tables import entity_changes
 
-        return entity_changes.build(
-            self.job(),
-            old=self.earlier_vocab(),
-            size=self.corpus.vocab_size,
-            missing_pages=self.takes_missing_pages(),
-            is_whole=self._is_whole(),
-        )
+        chosen = super().bytes_parameters()
+        return entity_changes.build(self.job(), old=self.earlier_vocab(), **chosen, is_whole=self._is_whole())
 
     def headline(self, manifest: storage.Manifest) -> str:
         return ", ".join(f"{count:,} {change}" for change, count in manifest.facts["changes"].items())
@@ -250,13 +236,8 @@ class BuildEntityVocab(VocabStage):
             return merged_entities.build_vocab(self.job())
         if self.earlier_model:
             return entity_changes.build_vocab(self.job(), self.earlier_vocab())
-        return entity_vocab.build(
-            self.job(),
-            dump=self.corpus.dump,
-            given=self.corpus.entity_vocab,
-            size=self.corpus.vocab_size,
-            missing_pages=self.takes_missing_pages(),
-        )
+        chosen = self.values("corpus", "dump", "entity_vocab", "vocab_size")
+        return entity_vocab.build(self.job(), **chosen, missing_pages=self.takes_missing_pages())
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]

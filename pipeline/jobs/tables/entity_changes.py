@@ -39,13 +39,13 @@ class Change(NamedTuple):
     link_count: int
 
 
-def build(job: SparkJob, *, old: EntityVocab, size: int, missing_pages: bool, is_whole: bool) -> storage.Result:
+def build(job: SparkJob, *, old: EntityVocab, vocab_size: int, missing_pages: bool, is_whole: bool) -> storage.Result:
     """Write the table of changes.
 
-    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `size` and
-    `missing_pages` say which pages are new entities: those that a vocabulary of this dump alone would have. An entity
-    that a whole dump lacks is gone. Raises: ValueError: more of the entities of `old` have another page id in this dump
-    than the same one.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `vocab_size`
+    and `missing_pages` say which pages are new entities: those that a vocabulary of this dump alone would have. An
+    entity that a whole dump lacks is gone. Raises: ValueError: more of the entities of `old` have another page id in
+    this dump than the same one.
     """
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
     pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
@@ -56,7 +56,7 @@ def build(job: SparkJob, *, old: EntityVocab, size: int, missing_pages: bool, is
     redirects = job.read("ExtractPages", "redirects/").select("page_id", F.col("source").alias("title"))
     titles = job.read("ResolveRedirects", "titles/").join(redirects, "title", "left")
     found = find_pages(entities, keep(described), titles).collect()
-    top = top_linked(described, size).collect()
+    top = top_linked(described, vocab_size).collect()
     changes = changes_of(old, [row.asDict() for row in found], [row.asDict() for row in top], is_whole=is_whole)
     with storage.parquet_rows(storage.join(job.folder, FILE), schemas.ENTITY_CHANGES.schema) as table:
         table.extend(changes)

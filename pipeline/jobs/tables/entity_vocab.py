@@ -28,26 +28,26 @@ class Entities:
     drops: Mapping[str, int]  # pages, or entities, that were left out
 
 
-def build(job: SparkJob, *, dump: str, given: str, size: int, missing_pages: bool) -> storage.Result:
+def build(job: SparkJob, *, dump: str, entity_vocab: str, vocab_size: int, missing_pages: bool) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
-    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `given` is a
-    vocabulary to use instead of building one, whose size then does not matter, or empty. With `missing_pages` linked
-    titles without a page can be entities. Raises: ValueError: no entity is left.
+    It reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known. `entity_vocab`
+    is one to use instead of building one, whose size then does not matter, or empty. With `missing_pages` linked titles
+    without a page can be entities. Raises: ValueError: no entity is left.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     links = job.read("ResolveLinks", "links/")
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
     counted = keep(count_links(links, pages, missing=missing_pages, elsewhere=site.other_prefixes))
-    if given:
-        entities = fit_entities(counted, titles, EntityVocab.load(given, site.language))
+    if entity_vocab:
+        entities = fit_entities(counted, titles, EntityVocab.load(entity_vocab, site.language))
         if not entities.ids:
             raise ValueError(
-                f"corpus.entity_vocab {given}: none of its {len(entities.vocab):,} entities is a page of "
+                f"corpus.entity_vocab {entity_vocab}: none of its {len(entities.vocab):,} entities is a page of "
                 f"--dump {dump}; is it another language's?"
             )
     else:
-        entities = choose_entities(counted, size)
+        entities = choose_entities(counted, vocab_size)
         if not entities.ids:
             left_out = {reason: count for reason, count in entities.drops.items() if count}
             raise ValueError(

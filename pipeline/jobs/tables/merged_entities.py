@@ -30,13 +30,14 @@ _KEYS = pa.schema([("wiki", pa.int32()), ("title", pa.string()), ("first", pa.in
 
 
 def build(
-    job: SparkJob, *, wikis: int, size: int, missing_pages: bool, least: int, language_links: bool
+    job: SparkJob, *, wikis: int, vocab_size: int, missing_pages: bool, min_languages: int, interlanguage_links: bool
 ) -> storage.Result:
     """Write the table of entities, the most linked first.
 
-    It reads FetchDump, ExtractPages, ResolveLinks, and FetchQids where QIDs are known, each of every wiki. `size`
-    counts the three special entities, too; an entity has pages in `least` wikis or more. With `missing_pages` linked
-    titles without a page can be entities. Raises: ValueError: two wikis are of one language, or no entity is left.
+    It reads FetchDump, ExtractPages, ResolveLinks, and FetchQids where QIDs are known, each of every wiki. `vocab_size`
+    counts the three special entities, too; an entity has pages in `min_languages` wikis or more. With `missing_pages`
+    linked titles without a page can be entities. Raises: ValueError: two wikis are of one language, or no entity is
+    left.
     """
     sites = [SiteInfo.from_dict(job.manifest(f"FetchDump {wiki}").facts["site"]) for wiki in range(wikis)]
     languages = [site.language for site in sites]
@@ -45,17 +46,17 @@ def build(
         reduce(DataFrame.unionByName, [count_pages(job, wiki, site, missing_pages) for wiki, site in enumerate(sites)])
     )
     drops = Counter[str]()
-    if language_links:
+    if interlanguage_links:
         links = reduce(DataFrame.unionByName, [read_language_links(job, wiki, sites) for wiki in range(wikis)])
         keys, drops["language_links:contradict"] = connect(_known_links(links, counted))
         counted = _with_keys(counted, keys)
     of_wikis = keep(one_page_each(counted))
     entities = keep(merge(of_wikis, languages))
-    shared = entities.where(F.size("pages") >= least)
-    ranked = shared.orderBy(F.desc("link_count"), "key").limit(size - len(SPECIAL_ENTITIES))
+    shared = entities.where(F.size("pages") >= min_languages)
+    ranked = shared.orderBy(F.desc("link_count"), "key").limit(vocab_size - len(SPECIAL_ENTITIES))
     top = ranked.select("qid", "link_count", "pages").collect()
     if not top:
-        raise ValueError(f"corpus.min_languages {least}: no entity is left of {entities.count():,}")
+        raise ValueError(f"corpus.min_languages {min_languages}: no entity is left of {entities.count():,}")
     rows = [(number, *row) for number, row in enumerate(top, len(SPECIAL_ENTITIES))]
     with storage.parquet_rows(storage.join(job.folder, FILE), schemas.MERGED_ENTITIES.schema) as table:
         table.extend(rows)
