@@ -32,10 +32,8 @@ _DEFAULTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("l
 
 def is_luigi_command() -> bool:
     """Return whether this process is the `luigi` command with our module, not a program that imports us."""
-    program = os.path.basename(sys.argv[0])
-    return (program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")) and "workflows" in " ".join(
-        sys.argv
-    )
+    is_luigi = os.path.basename(sys.argv[0]) in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
+    return is_luigi and "workflows" in " ".join(sys.argv)
 
 
 def luigis_arguments() -> list[str]:

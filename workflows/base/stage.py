@@ -289,9 +289,7 @@ class Stage(Step):
         self.check_limits(result)
         # A cluster's worker may have been killed, and others have done its work.
         storage.sweep_temporary(self.folder)
-        manifest = storage.Manifest(
-            **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
-        )
+        manifest = storage.Manifest(**identity, **vars(result))
         storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
         storage.write_manifest(self.folder, manifest)
         self._list()

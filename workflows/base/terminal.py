@@ -24,18 +24,18 @@ def progress_bar(name: str, *, unit: str, total: int | None = None) -> Iterator[
 
 
 @functools.cache
-def check_reachable(parameter: str, *addresses: str) -> None:
-    """Check once that one of a service's addresses answers. Spark itself looks for its master for a minute.
+def check_reachable(parameter: str, *addresses: str) -> str:
+    """Check once that one of a service's addresses answers; this machine's own on the way there.
 
-    `parameter` is that of the user's command line, as "--spark-master spark://host:7077"; an address is HOST:PORT.
-    Raises: ValueError: none does.
+    `parameter` is that of the user's command line, as "--spark-master spark://host:7077", for which Spark itself would
+    look for a minute; an address is HOST:PORT. Raises: ValueError: none does.
     """
     problems = []
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-            return
+            with socket.create_connection((host, int(port)), _CONNECT_SECONDS) as way:
+                return str(way.getsockname()[0])
         except (OSError, ValueError, OverflowError) as error:
             problems.append(str(error))
     raise ValueError(f"{parameter}: nobody answers there ({problems[0]}); is the cluster running?")

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -24,7 +23,7 @@ logger = logging.getLogger("workflows")
 
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
-_CONNECT_SECONDS = 5
+
 _MOST_REASONS = 5  # lines
 _LOOK_SECONDS = 0.5  # between looks at how far Spark is
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
@@ -42,8 +41,7 @@ def check_spark(stage: Step) -> None:
     """
     check_java()
     if stage.settings.machine.spark_master.startswith("spark://"):
-        addresses = stage.settings.machine.spark_master.removeprefix("spark://").split(",")
-        check_reachable(f"--spark-master {stage.settings.machine.spark_master}", *addresses)
+        way_to(stage.settings.machine.spark_master)
     from pipeline.jobs import spark_session
 
     for key, value in stage.settings.machine.spark_conf.items():
@@ -114,16 +112,19 @@ def _reason(error: str) -> str:
     return "; ".join(causes[-1:] or told[:_MOST_REASONS])
 
 
+def way_to(master: str) -> str:
+    """This machine's address on the way to a standalone master, or to one that stands in for it, where one answers."""
+    return check_reachable(f"--spark-master {master}", *master.removeprefix("spark://").split(","))
+
+
 def driver_address(master: str) -> dict[str, str]:
     """The setting by which executors find this machine: its address on the way to a standalone master.
 
     Its name may be unknown to others, such as a container's. What the user says of it in the environment stands.
     """
-    if master.startswith("spark://") and not {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
-        for host, port in re.findall(r"([^/,:]+):(\d+)", master):  # and of those that stand in for it
-            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), _CONNECT_SECONDS) as way:
-                return {"spark.driver.host": way.getsockname()[0]}
-    return {}
+    if not master.startswith("spark://") or {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
+        return {}
+    return {"spark.driver.host": way_to(master)}
 
 
 @contextlib.contextmanager

@@ -34,10 +34,7 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 
 
 def torch_devices(name: str) -> list[str]:
-    """The devices that work may be shared out to: all of CUDA's for `auto`, or else the one.
-
-    Raises: ValueError: this machine has no such device.
-    """
+    """The devices to share work out to: of `auto` all of CUDA's, else the one. Raises: ValueError: there is none."""
     import torch
 
     from model.training.devices import resolve_device
