@@ -5,6 +5,7 @@ A meaning is for people and for the documentation; none is written into a file.
 
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -49,16 +50,9 @@ def _table(columns: Mapping[str, Any], word_vocab_size: int = 1 << 16) -> Table:
 _COLUMNS = _read_columns()
 
 
-def sequences(word_vocab_size: int) -> Table:
-    """The table of sequences."""
-    return _table(_COLUMNS["BuildSequences"]["sequences"], word_vocab_size)
-
-
-def title_words(word_vocab_size: int) -> Table:
-    """The table of the words of entities' titles."""
-    return _table(_COLUMNS["BuildSequences"]["title_words.arrow"], word_vocab_size)
-
-
+# The tables of sequences and of the words of entities' titles, by the size of the word vocabulary.
+sequences = partial(_table, _COLUMNS["BuildSequences"]["sequences"])
+title_words = partial(_table, _COLUMNS["BuildSequences"]["title_words.arrow"])
 # By stage, and by the folder or file that holds the table.
 TABLES: Mapping[str, Mapping[str, Table]] = {
     stage: {name: _table(columns) for name, columns in tables.items()} for stage, tables in _COLUMNS.items()

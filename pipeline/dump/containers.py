@@ -30,10 +30,7 @@ class TruncatedDump(ValueError):
 
 
 def detect_format(path: str) -> str:
-    """`xml`, `bz2` or `gz`, by the file's first bytes, not by its name.
-
-    Raises: ValueError: the file is missing, empty, or no dump.
-    """
+    """`xml`, `bz2` or `gz`, by the first bytes, not the name. Raises: ValueError: no such file, empty, or no dump."""
     if storage.file_size(path) is None:
         raise ValueError(f"{path}: no such dump file; check --dump")
     with open(path, "rb") as stream:
@@ -90,14 +87,6 @@ def read_head(path: str) -> tuple[bytes, str]:
     return root, encoding[1].decode("latin-1") if encoding else "utf-8"
 
 
-def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    with open(path, "rb") as stream:
-        stream.seek(start)
-        while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
-            yield chunk, start < end
-            start += len(chunk)
-
-
 def _warn_of_garbage(path: str, byte: int) -> None:
     count = (storage.file_size(path) or byte) - byte
     logger.warning("%s: %d bytes behind its bzip2 data, at byte %d, are left out", path, count, byte)
@@ -121,7 +110,11 @@ def read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
     """
     kind = detect_format(path)
     if kind == "xml":
-        yield from _read_plain(path, start, end)
+        with open(path, "rb") as stream:
+            stream.seek(start)
+            while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
+                yield chunk, start < end
+                start += len(chunk)
     elif kind == "gz":
         for data in _read_gzip(path):
             yield data, True

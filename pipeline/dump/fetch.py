@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from pipeline import storage
 from pipeline.dump import pages
@@ -54,10 +53,7 @@ def find_parts(dump: str) -> list[Source]:
 
 
 def demo_dump() -> str:
-    """Return where the package gensim keeps its Wikipedia excerpt; the package is not imported.
-
-    Raises: ValueError: it is not installed.
-    """
+    """Where the package gensim, which is not imported, keeps its excerpt. Raises: ValueError: it is not installed."""
     spec = importlib.util.find_spec("gensim")
     for folder in spec.submodule_search_locations or () if spec else ():
         path = os.path.join(folder, _DEMO_FILE)
@@ -100,21 +96,16 @@ def check_part(path: str, *, allow_truncated: bool) -> str:
 
 def keep_locations(sources: list[Source], folder: str) -> None:
     """Write down where the files lie, for `is_unchanged`."""
-    text = json.dumps(locate(sources), ensure_ascii=False)
-    storage.write_bytes(storage.join(folder, _LOCATIONS), text.encode())
+    storage.write_bytes(storage.join(folder, _LOCATIONS), _located(sources))
 
 
 def is_unchanged(sources: list[Source], folder: str) -> bool:
     """Return whether local files are the ones that were read: by path and time of change."""
-    try:
-        locations = json.loads(storage.read_bytes(storage.join(folder, _LOCATIONS)))
-    except (FileNotFoundError, ValueError):
-        return False
-    return bool(locations == locate(sources))
+    path = storage.join(folder, _LOCATIONS)
+    return storage.file_size(path) is not None and storage.read_bytes(path) == _located(sources)
 
 
-def locate(sources: list[Source]) -> dict[str, Any]:
-    """Return where each file lies, and when it was changed."""
-    return {
-        source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns} for source in sources
-    }
+def _located(sources: list[Source]) -> bytes:
+    """Where each file lies, and when it was changed."""
+    found = {each.name: {"path": each.location, "mtime_ns": os.stat(each.location).st_mtime_ns} for each in sources}
+    return json.dumps(found, ensure_ascii=False).encode()

@@ -96,10 +96,7 @@ def read_page_ids(paths: Sequence[str], *where: str) -> Integers:
 
 
 def read_items(items: PageProps) -> Iterator[tuple[Integers, list[str], Integers]]:
-    """Page ids, the QIDs of their items, and ids of disambiguation pages, many at a time.
-
-    Raises: ValueError: a value is no QID.
-    """
+    """Page ids, their QIDs, and ids of disambiguation pages, many at a time. Raises: ValueError: a value is no QID."""
 
     def checked() -> Iterator[tuple[int, str, bytes]]:
         for page_id, name, value in items:

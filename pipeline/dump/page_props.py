@@ -78,9 +78,7 @@ class PageProps:
         self._stream.close()
 
     def __iter__(self) -> Iterator[tuple[int, str, bytes]]:
-        """Page id, property and value of each row. Raises: ValueError: the file is damaged, or a row is not as it has
-        to be.
-        """
+        """Page id, property and value of each row. Raises: ValueError: the file is damaged, or a row is not right."""
         while self._has_rows:
             yield from self._rows()
             self._has_rows = self._find_rows()

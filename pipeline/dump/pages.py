@@ -19,8 +19,6 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
 from pipeline.storage.blocks import Block
 
-__all__ = ["Page", "Rejected", "check_end", "parse_page", "read_pages", "read_site_info"]
-
 logger = logging.getLogger("pipeline")
 
 _REMEDY = "Download it again, or pass --set corpus.allow_truncated=true to take the pages that are whole"
@@ -153,10 +151,7 @@ def read_pages(
 
 
 def read_site_info(path: str) -> SiteInfo:
-    """Language, namespaces and letter case from a dump's `<siteinfo>`.
-
-    Raises: ValueError: the file is no MediaWiki export, or holds no page.
-    """
+    """Language, namespaces and case by a dump's `<siteinfo>`. Raises: ValueError: it is no export, or has no page."""
     head, encoding = read_head(path)
     if encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
         raise ValueError(f"{path}: its XML is {encoding}; wanted UTF-8; convert the file and its first line")

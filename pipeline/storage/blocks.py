@@ -193,10 +193,7 @@ def unseen(folder: str, key: str, patience: float) -> str:
 
 
 def await_blocks(folder: str, key: str, numbers: Collection[int], patience: float) -> dict[int, Result]:
-    """The records of these blocks, as soon as all are there with their files, or after `patience` seconds.
-
-    What is not there by then is left out.
-    """
+    """The records of these blocks, once all are there with their files; after `patience` seconds those that are."""
     found: dict[int, Result] = {}
 
     def are_there() -> bool:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-_CHUNK = 1 << 20
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
@@ -134,11 +133,8 @@ def digest(value: Any) -> str:
 
 
 def file_sha256(path: str) -> str:
-    hasher = hashlib.sha256()
     with open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sweep_temporary(folder: str) -> None:

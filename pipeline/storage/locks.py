@@ -27,10 +27,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def check(folder: str) -> None:
-    """Check whether files of a folder can be written and locked.
-
-    Raises: OSError: they cannot be written. ValueError: they cannot be locked.
-    """
+    """Check that a folder's files can be written and locked. Raises: OSError: not written. ValueError: not locked."""
     with tempfile.TemporaryFile(dir=folder) as probe:
         _flock(folder, probe, fcntl.LOCK_EX)
 

@@ -115,10 +115,7 @@ def describe(folder: str, path: str, rows: int | None = None) -> FileEntry:
 
 
 def finished_stages(workdir: str) -> dict[str, str]:
-    """The newest finished folder of each stage of a work directory: its name below it.
-
-    Raises: ValueError: the list cannot be read.
-    """
+    """The newest finished folder of each stage, by its name in a work directory. Raises: ValueError: a broken list."""
     path = join(workdir, STAGES)
     try:
         found = json.loads(read_bytes(path))
