@@ -146,9 +146,7 @@ class PageExtractor(BlockJob):
         del count["templates"]  # a name has a row in each block
         return storage.Result(files, {**count, "links": links}, +counts, facts)
 
-    def page_rows(
-        self, page: Page | Rejected, drops: Counter[str], failures: storage.Failures, *, fatal: str = ""
-    ) -> Rows:
+    def page_rows(self, page: Page | Rejected, drops: Counter[str], failures: storage.Failures, *, fatal: str) -> Rows:
         """The rows that a page gives, by table ("paragraphs": one entry with all of them).
 
         `fatal` is the reason for which it is rejected without a look at it, if there is one.

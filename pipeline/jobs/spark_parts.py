@@ -255,10 +255,7 @@ def raise_problem(problems: Iterable[str]) -> None:
 
 
 def unreadable_file(error: BaseException) -> str | None:
-    """The file that Spark could not read, where that is what it complains of.
-
-    Raises: ValueError: the file is here, and a worker does not see it.
-    """
+    """The file that Spark says it cannot read. Raises: ValueError: it is here, and a worker does not see it."""
     text = str(error)
     if own := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
         return own[1]

@@ -52,9 +52,8 @@ def run_blocks(
 
     What Beam's runner says is done counts when the block is found here, with files of their sizes. The child imports
     the job by its name, and gets its arguments as JSON. Files that no finished block owns are removed first. All
-    machines see what one has written within `patience` seconds.
-    Raises: ValueError: the input is at fault, or a worker's machine does not see the folder. RuntimeError: the job
-    failed, or its workers died three times.
+    machines see what one has written within `patience` seconds. Raises: ValueError: the input is at fault, or a
+    worker's machine does not see the folder. RuntimeError: the job failed, or its workers died three times.
     """
     storage.blocks.clear_if_changed(folder, key)
     finished = storage.blocks.finished_blocks(folder, key)

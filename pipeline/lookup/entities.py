@@ -131,10 +131,6 @@ def _check(path: str, entries: list[Entry]) -> None:
         raise ValueError(f"{path}: holds no entity")
 
 
-def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
-    return storage.read_tuples([path], schemas.ENTITIES.schema.names)
-
-
 def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
     for number, line in enumerate(_lines(path)):
         title, tab, count = line.rpartition("\t")
@@ -166,7 +162,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 _READERS: Mapping[str, Callable[[str, str | None], Iterator[Entry]]] = {
-    "parquet": _read_parquet,
+    "parquet": lambda path, language: storage.read_tuples([path], schemas.ENTITIES.schema.names),
     "tsv": _read_tsv,
     "jsonl": _read_jsonl,
     "json": _read_json,

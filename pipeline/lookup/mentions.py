@@ -52,11 +52,7 @@ class MentionTable:
     """Looks names up in the finished mention table, which stays on disk, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
-        """Open the folder of the stage BuildMentionTable.
-
-        Raises:
-            ValueError: it is no such folder, or not complete.
-        """
+        """Open the folder of the stage BuildMentionTable. Raises: ValueError: it is no such folder, or not complete."""
         manifest = storage.read_manifest(folder, "BuildMentionTable")
         self.folder, self.manifest = folder, manifest
         self.profile: str = manifest.parameters["profile"]

@@ -133,11 +133,8 @@ def name_of(title: str) -> str:
 
 def without_article(name: str, language: str) -> str:
     """A name without an article at its beginning: "the Alps" is Alps."""
-    start = name.lower()
-    articles = tuple(FORMS.get(language, {}).get("articles", ()))
-    return (
-        next(name[len(each) :] for each in articles if start.startswith(each)) if start.startswith(articles) else name
-    )
+    articles = FORMS.get(language, {}).get("articles", ())
+    return next((name[len(each) :] for each in articles if name.lower().startswith(each)), name)
 
 
 def initials_of(title: str, language: str) -> set[str]:

@@ -22,10 +22,7 @@ GROUP_ROWS = 64  # of a row group: what is read to find a page
 
 
 class LinkedNames:
-    """The names by which a page links, in memory: a set of names to look for.
-
-    `titles` has the title of each name's target.
-    """
+    """The names by which a page links, in memory, to be looked for; `titles` has the title of each name's target."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         import marisa_trie

@@ -34,10 +34,9 @@ _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
     """(title, fragment) of a link target as MediaWiki reads it.
 
-    Percent escapes and HTML entities are decoded, direction marks removed, ``_`` and runs of blanks become
-    one blank, a leading ``:`` goes, the fragment after ``#`` is split off, the first letter is upper (unless
-    the wiki is case-sensitive) and a namespace prefix takes its local spelling. Title and fragment may be
-    empty.
+    Percent escapes and HTML entities are decoded, direction marks removed, ``_`` and runs of blanks become one blank, a
+    leading ``:`` goes, the fragment after ``#`` is split off, the first letter is upper (unless the wiki is
+    case-sensitive) and a namespace prefix takes its local spelling. Title and fragment may be empty.
     """
     text = unquote(raw, errors="replace") if "%" in raw else raw
     text = decode_references(text)

@@ -12,7 +12,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
 from pipeline.mediawiki.wiki_rules import parse_rules
-from pipeline.wikitext.cut import IMAGE_OPTION, tokens
+from pipeline.wikitext.cut.tokens import IMAGE_OPTION, tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.wikitext.templates.table import LONGEST_KNOWN, DumpTemplates, TemplateTable
 
@@ -159,16 +159,12 @@ class LinkRules:
             return label if self.paper or label[:1] not in _LINE_MARKS else f"{CUT}{label}"
         if reason != "file":
             return CUT
-        return f"{BREAK}{caption(label)}{BREAK}" if self.paper else GONE
+        caption = label.rpartition("|")[2]  # what comes last, unless that is an option such as "thumb"
+        shown = "" if IMAGE_OPTION.fullmatch(caption) else caption
+        return f"{BREAK}{shown}{BREAK}" if self.paper else GONE
 
 
 @cache
 def link_rules(site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> LinkRules:
     """The rules of a wiki, made once."""
     return LinkRules(site, profile, dumped)
-
-
-def caption(label: str) -> str:
-    """The caption of an image: what comes after the last bar, unless that is an option such as "thumb"."""
-    text = label.rpartition("|")[2]
-    return "" if IMAGE_OPTION.fullmatch(text) else text

@@ -3,7 +3,8 @@ r"""Control characters in a page's text that mean what must not be read as marku
 XML forbids them, so no dump holds any, and a text of plain letters stays one byte a letter. They replace characters
 from ``<nowiki>``, every ``<`` left over, and what one pass over a page leaves for the next. For example:
 
-    >>> from pipeline.wikitext.cut import cut, tokens
+    >>> from pipeline.wikitext.cut import cut
+    >>> from pipeline.wikitext.cut.tokens import tokens
     >>> cut("A <nowiki>[[b]]</nowiki> is a{{x}} [[C|d]].<ref>e</ref>", tokens([]))[0]
     'A \x04\x06\x06b\x07\x07\x04 is a\x03 [[C|d]].\x04\x03'
 

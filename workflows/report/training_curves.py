@@ -15,10 +15,7 @@ Line = dict[str, Any]
 
 
 def read_lines(path: str) -> Iterator[Line]:
-    """The objects of a file of JSON lines, one after another; none where there is no file.
-
-    Texts may hold what else ends lines, such as U+2028.
-    """
+    """The objects of a file of JSON lines, whose texts may hold what else ends lines; none where there is no file."""
     if storage.file_size(path) is not None:
         with open(path, encoding="utf-8", newline="\n") as lines:
             yield from map(json.loads, lines)

@@ -95,10 +95,7 @@ class Run:
 
     @classmethod
     def read(cls, workdir: str = WORKDIR) -> "Run":
-        """The run of a work directory, by its run.toml; the defaults where there is none.
-
-        Raises: ValueError where the file cannot be read.
-        """
+        """The run of a work directory's run.toml; without one the defaults. Raises: ValueError: it cannot be read."""
         path = path_of(workdir)
         if not os.path.exists(path):
             return cls(workdir)
@@ -146,10 +143,6 @@ class Change:
     key: str
     text: str
     said: str
-
-    @property
-    def name(self) -> str:
-        return ".".join(filter(None, (self.table, self.field, self.key)))
 
 
 def change_run(workdir: str, changes: Sequence[Change] = (), begin: str = "", *, writes: bool = True) -> Run:
@@ -222,7 +215,8 @@ def _apply(document: tomlkit.TOMLDocument, change: Change, path: str) -> str:
     field = change.key or change.field
     before = holder.get(field, default)
     holder[field] = value
-    return "" if before == value else f"{change.name} = {value}{'' if before is None else f' (was {before})'}"
+    name = ".".join(filter(None, (change.table, change.field, change.key)))
+    return "" if before == value else f"{name} = {value}{'' if before is None else f' (was {before})'}"
 
 
 def _check_recipe(run: Run, path: str) -> None:

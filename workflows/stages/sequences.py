@@ -86,10 +86,7 @@ class TokenizedStage(CorpusStage):
         return hub.fetch(model, tokenizer_names(model.files, f"{model.identity} {model.place}").values())
 
     def tokenizer_identity(self) -> dict[str, str]:
-        """The identity of each file of a given tokenizer: its SHA-256, or the revision at Hugging Face.
-
-        A trained one counts as an upstream stage.
-        """
+        """SHA-256 of a given tokenizer's files, or its revision at Hugging Face; a trained one is an upstream stage."""
         given = self.given_tokenizer()
         if not given:
             return {}

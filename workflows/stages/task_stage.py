@@ -1,7 +1,7 @@
 """A stage about one task and one variant: its data, and the weights that it starts from."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +22,7 @@ from workflows.stages.pretraining import TorchStage
 from workflows.stages.tables import BuildMentionTable
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-OWN_WEIGHTS: dict[str, Callable[[Stage], pretraining.PretrainingStage]] = {
-    "luke": pretraining.own_model,
-    "roberta_extra_training": lambda stage: stage.clone(pretraining.PretrainRoberta),
-}
+OWN_WEIGHTS = ("luke", "roberta_extra_training")  # what the run pretrains
 BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
@@ -132,7 +129,8 @@ class TaskStage(TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = OWN_WEIGHTS[VARIANTS[self.variant].weights](self)
+        is_luke = VARIANTS[self.variant].weights == "luke"
+        own = pretraining.own_model(self) if is_luke else self.clone(pretraining.PretrainRoberta)
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_mentions() and not self.tuning.mentions:
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)

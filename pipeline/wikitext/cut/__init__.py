@@ -13,12 +13,10 @@ from operator import attrgetter
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS
 from pipeline.wikitext.cut.blocks import keep_bars, split_blocks
 from pipeline.wikitext.cut.cutter import Cutter
-from pipeline.wikitext.cut.tokens import IMAGE_OPTION, Tokens, count_drops, pieces, tokens
+from pipeline.wikitext.cut.tokens import Tokens, count_drops, pieces
 from pipeline.wikitext.placeholders import ANGLE, without_controls
 from pipeline.wikitext.templates.losses import Losses, count_loss, count_tag
 from pipeline.wikitext.templates.table import TemplateTable
-
-__all__ = ["IMAGE_OPTION", "cut", "tokens"]
 
 _KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
 _UNKNOWN_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:[\s/][^<>]*)?>")  # none that is known is left

@@ -35,7 +35,7 @@ def split_blocks(text: str) -> str:
         text = _HEADING_TAGS.sub(lambda tags: f"\n{'=' * int(tags[1])}{tags[2]}{'=' * int(tags[1])}\n", text)
         for tag, between in _BETWEEN.items():
             text = _break_lines(text, tag, re.compile(between, re.IGNORECASE | re.ASCII))
-    return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
+    return _TERM.sub(_split_term, f"\n{text}")[1:] if text[:1] == ";" or _SOME_TERM.search(text) else text
 
 
 def _break_lines(text: str, tag: str, between: re.Pattern[str]) -> str:
@@ -49,15 +49,11 @@ def _break_lines(text: str, tag: str, between: re.Pattern[str]) -> str:
     return "".join((*pieces, text[position:])) if pieces else text
 
 
-def _split_terms(text: str) -> str:
+def _split_term(line: re.Match[str]) -> str:
     """``;term:definition`` with a break for the colon that parts them, as in MediaWiki.
 
     It is the first that is in no bold or italics, tag, link, address or template.
     """
-    return _TERM.sub(_split_term, f"\n{text}")[1:]
-
-
-def _split_term(line: re.Match[str]) -> str:
     tag, marks, text = line.groups()
     nested = 0  # tags and templates that are open
     styles = 0  # 1 for italics, 2 for bold

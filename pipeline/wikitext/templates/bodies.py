@@ -71,8 +71,7 @@ def transcluded(text: str) -> str:
 def compile_body(body: str) -> Rule:
     """The rule of a body; it shows nothing where a parameter without a default is not given.
 
-    Raises: ValueError: it is not simple: it calls other templates, functions or modules, or is more than a line's
-    text.
+    Raises: ValueError: it is not simple: it calls other templates, functions or modules, or is more than a line's text.
     """
     pieces = _read(_TAG.sub(_tag, body))
 
