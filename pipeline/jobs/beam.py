@@ -57,7 +57,7 @@ class RunBlock(beam.DoFn):
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
-        self.arguments, self.fatal_pages = storage.canonical_json(spec["arguments"]), spec["fatal_pages"]
+        self.arguments, self.fatal_pages = storage.files.canonical_json(spec["arguments"]), spec["fatal_pages"]
         self.patience = spec["patience"]
 
     def load(self) -> BlockJob:

@@ -16,8 +16,6 @@ from pipeline.storage.failures import Failures, log_failures
 from pipeline.storage.files import (
     atomic_folder,
     atomic_output,
-    atomic_path,
-    canonical_json,
     digest,
     file_sha256,
     file_size,
@@ -27,7 +25,6 @@ from pipeline.storage.files import (
     make_folder,
     read_bytes,
     remove,
-    sweep_temporary,
     write_bytes,
 )
 from pipeline.storage.manifests import (

@@ -52,10 +52,8 @@ class TextMap:
         self._groups = [view[begin:end] for begin, end in pairwise(offsets)]
         self._tries = [marisa_trie.Trie().map(group) if group else empty for group in self._groups]
         # Behind each trie, by the ids that it gives to its texts. A trie of records would be several times as slow.
-        self._numbers = [
-            group[len(group) - _aligned(4 * len(trie)) :].cast(_NUMBER)
-            for group, trie in zip(self._groups, self._tries, strict=True)
-        ]
+        both = zip(self._groups, self._tries, strict=True)
+        self._numbers = [group[len(group) - _aligned(4 * len(trie)) :].cast(_NUMBER) for group, trie in both]
 
     def prefixes(self, text: str) -> list[str]:
         """The texts of at least a character with which this one begins, the shortest first."""
@@ -92,7 +90,7 @@ def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
         spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1)]
         for text, number in rows:
             spilled[_group(text)].write(b"%s\xff%d\xff" % (text.encode(), number))
-        out = stack.enter_context(open(stack.enter_context(storage.atomic_path(path)), "wb"))
+        out = stack.enter_context(open(stack.enter_context(storage.files.atomic_path(path)), "wb"))
         out.write(bytes(_HEADER.size))
         for file in spilled:
             if file.tell():

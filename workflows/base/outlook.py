@@ -89,4 +89,4 @@ def _text(value: object) -> str:
     """A value in a line; an identity leaves out what is open."""
     if value is None:
         return AUTO
-    return storage.canonical_json(value) if isinstance(value, dict | list) else str(value)
+    return storage.files.canonical_json(value) if isinstance(value, dict | list) else str(value)

@@ -101,7 +101,7 @@ def test_failed_output_leaves_nothing(folder: str) -> None:
     assert storage.read_bytes(path) == b"whole"
 
 
-@pytest.mark.parametrize("sweep", [lambda folder: storage.blocks.sweep(folder, {}), storage.sweep_temporary])
+@pytest.mark.parametrize("sweep", [lambda folder: storage.blocks.sweep(folder, {}), storage.files.sweep_temporary])
 def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callable[[str], object]) -> None:
     """SIGKILL while writing: the name does not exist, and the sweep takes what was begun."""
     code = (
@@ -121,14 +121,14 @@ def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callabl
 def test_only_what_writers_leave_is_swept(tmp_path: Path) -> None:
     for name in ("x.bin", ".y.tmp", f".z.{'0' * 32}.tmp", f".folder.{'0' * 32}.tmp/x.bin"):
         storage.write_bytes(str(tmp_path / name), b"")
-    storage.sweep_temporary(str(tmp_path))
+    storage.files.sweep_temporary(str(tmp_path))
     assert storage.list_files(str(tmp_path)) == [".y.tmp", "x.bin"]
 
 
 def test_two_writers_of_one_path_never_share_a_file(tmp_path: Path) -> None:
     """Processes of two machines can have the same id."""
     target = str(tmp_path / "x.bin")
-    with storage.atomic_path(target) as first, storage.atomic_path(target) as second:
+    with storage.files.atomic_path(target) as first, storage.atomic_path(target) as second:
         Path(first).write_text("first")
         Path(second).write_text("second")
     assert Path(target).read_text() == "first"
