@@ -44,13 +44,13 @@ def build(
     check: Callable[[storage.Result], None],
     titles: Sequence[str],
     source: str,
-    is_one_of_several: bool = False,
+    has_others: bool = False,
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
     `check` sees whether too many pages or sentences are dropped; `titles` are those of the entity vocabulary, by id;
-    `source` is the parameter that names the texts, for errors. Raises: ValueError: no sequence is left, and there are
-    no other wikis.
+    `source` is the parameter that names the texts, for errors. Raises: ValueError: no sequence is left, unless the run
+    `has_others`, of other wikis.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
@@ -58,7 +58,7 @@ def build(
     storage.log_failures(folder, result.files)
     check(result)
     read = result.facts.get("sentences_read", 0)
-    if not result.rows.get(shards.SEEN) and not is_one_of_several:
+    if not result.rows.get(shards.SEEN) and not has_others:
         held_out = result.rows.get(HELD_OUT)
         raise ValueError(
             f"corpus.held_out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
@@ -161,7 +161,5 @@ def read_paragraphs(path: str) -> Iterator[tuple[tuple[int, str], list[Paragraph
     """The pages of a paragraphs file as ((page id, title), paragraphs), one page at a time."""
     rows = storage.read_rows(path, ["page_id", "title", "section", "text", "links"])
     for page, group in groupby(rows, key=lambda row: (row["page_id"], row["title"])):
-        yield (
-            page,
-            [Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"])) for row in group],
-        )
+        found = [Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"])) for row in group]
+        yield page, found

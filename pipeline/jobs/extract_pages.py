@@ -51,9 +51,9 @@ def build(
     allow_truncated: bool,
     dump: str,
     templates: str = "",
-    language_links: bool = False,
+    interlanguage_links: bool = False,
 ) -> storage.Result:
-    """Write the five tables, block by block, and with `language_links` that of the pages in other languages.
+    """Write the five tables, block by block, and with `interlanguage_links` that of the pages in other languages.
 
     `site` is what FetchDump says of the wiki; without `templates`, the folder of ReadTemplates, the dump's templates
     are not shown. Raises: ValueError: the dump is damaged, or there is no article.
@@ -61,7 +61,7 @@ def build(
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
-    if language_links:
+    if interlanguage_links:
         arguments[LANGUAGE_LINKS] = True
     planned = plan_blocks(paths, block_bytes)
     check_articles(planned, SiteInfo.from_dict(site), dump, profile=profile, allow_truncated=allow_truncated)

@@ -208,13 +208,8 @@ class Stage(Step):
 
     def identity(self) -> dict[str, Any]:
         """All that decides the stage's bytes; only to be asked when its inputs are there."""
-        inputs = {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
-        return {
-            "stage": type(self).__name__,
-            "version": self.VERSION,
-            "parameters": self.bytes_parameters(),
-            "inputs": inputs,
-        }
+        own = {"stage": type(self).__name__, "version": self.VERSION, "parameters": self.bytes_parameters()}
+        return {**own, "inputs": {name: storage.manifest_sha256(each.folder) for name, each in self.requires().items()}}
 
     def is_current(self) -> bool:
         """Return whether the folder holds what this stage would write now.
@@ -288,7 +283,7 @@ class Stage(Step):
         result = self.work()
         self.check_limits(result)
         # A cluster's worker may have been killed, and others have done its work.
-        storage.sweep_temporary(self.folder)
+        storage.files.sweep_temporary(self.folder)
         manifest = storage.Manifest(**identity, **vars(result))
         storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
         storage.write_manifest(self.folder, manifest)

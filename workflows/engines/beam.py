@@ -45,16 +45,10 @@ def run_beam(
     """
     sweep_scratch(stage.workdir)
     check_stage(stage, stage.NEED, sum(map(stage.bytes_of, {block.path for block in blocks})))
+    key, options = storage.digest(stage.identity()), beam_options(stage)
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
         return run_blocks(
-            job,
-            blocks,
-            stage.folder,
-            storage.digest(stage.identity()),
-            arguments,
-            processes=stage.processes,
-            beam_options=beam_options(stage),
-            progress=show,
+            job, blocks, stage.folder, key, arguments, processes=stage.processes, beam_options=options, progress=show
         )
 
 

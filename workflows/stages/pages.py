@@ -15,8 +15,6 @@ from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.containers import TruncatedDump, packed_size
 from pipeline.dump.download import Source, is_remote, is_wiki_name
 from pipeline.dump.page_props import PageProps
-from pipeline.dump.pages import read_site_info
-from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.wiki_rules import read_rules
 from pipeline.storage.failures import check_pages, reasons_of
 from workflows.base import terminal
@@ -120,12 +118,6 @@ class FetchDump(CorpusStage):
             return {"dump": self.corpus.dump}
         return {"parts": [[source.name, source.size] for source in fetch.find_parts(self.corpus.dump)]}
 
-    def known_site(self) -> SiteInfo | None:
-        """The facts of the wiki, where its dump is here."""
-        if is_remote(self.corpus.dump) and not self.complete():
-            return None
-        return read_site_info(self.paths()[0])
-
     def is_current(self) -> bool:
         """Local files have to be the ones that were measured."""
         return super().is_current() and (
@@ -162,15 +154,10 @@ class DumpReader(CorpusStage, beam.BeamStage):
 
     def read(self, build: Callable[..., Result], **options: Any) -> Result:
         """Build the stage by a job over the dump, which takes these options besides."""
-        return build(
-            functools.partial(beam.run_beam, self),
-            self.fetched().paths(),
-            self.block_bytes(),
-            self.folder,
-            site=self.fetched().manifest().facts["site"] | self.own_rules("rules"),
-            allow_truncated=self.corpus.allow_truncated,
-            **options,
-        )
+        run, paths = functools.partial(beam.run_beam, self), self.fetched().paths()
+        options["site"] = self.fetched().manifest().facts["site"] | self.own_rules("rules")
+        options |= self.values("corpus", "allow_truncated")
+        return build(run, paths, self.block_bytes(), self.folder, **options)
 
 
 class ReadTemplates(DumpReader):
@@ -217,13 +204,9 @@ class ExtractPages(DumpReader):
     def work(self) -> Result:
         from pipeline.jobs import extract_pages
 
-        return self.read(
-            extract_pages.build,
-            profile=self.corpus.profile,
-            dump=self.corpus.dump,
-            templates=self.clone(ReadTemplates).folder if self.corpus.dump_templates else "",
-            language_links=self.corpus.interlanguage_links,
-        )
+        chosen = self.values("corpus", "profile", "dump", "interlanguage_links")
+        templates = self.clone(ReadTemplates).folder if self.corpus.dump_templates else ""
+        return self.read(extract_pages.build, **chosen, templates=templates)
 
 
 class FetchQids(CorpusStage):

@@ -65,7 +65,7 @@ class TorchStage(TokenizedStage):
 
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
-        storage.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
+        storage.files.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
         unlisted = {storage.MANIFEST, storage.blocks.KEY, RUN_RECORD}
         names = [path for path in storage.list_files(self.folder) if path not in unlisted]
         return tuple(storage.describe(self.folder, name) for name in names)
@@ -139,9 +139,8 @@ class PretrainingStage(TorchStage):
     def headline(self, manifest: storage.Manifest) -> str:
         last = manifest.facts["last"]
         figures = {name: last[name] for name in HEADLINE if name in last}
-        return ", ".join(
-            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.3g}" for name, value in figures.items()
-        )
+        forms = {name: "," if isinstance(value, int) else ".3g" for name, value in figures.items()}
+        return ", ".join(f"{name} {value:{forms[name]}}" for name, value in figures.items())
 
 
 class Pretrain(PretrainingStage):
@@ -191,17 +190,10 @@ class UpdateEntities(Pretrain):
         from model.files import CONFIG, EVALUATION, PRETRAINING, WEIGHTS
         from model.pretraining.update import update
 
-        commonest = self.commonest()
+        commonest, known = self.commonest(), self.clone(DiffDumps).manifest().facts["first_new"]
+        folders = map(Path, (own_sequences(self).folder, self.earlier_model, self.folder))
         with terminal.progress_bar(self.title, unit="sequence") as show:
-            last = update(
-                Path(own_sequences(self).folder),
-                Path(self.earlier_model),
-                Path(self.folder),
-                known=self.clone(DiffDumps).manifest().facts["first_new"],
-                device=self.device(),
-                commonest=commonest,
-                progress=show,
-            )
+            last = update(*folders, known=known, device=self.device(), commonest=commonest, progress=show)
         names = sorted([CONFIG, EVALUATION, PRETRAINING, WEIGHTS, *([commonest.name] if commonest else [])])
         return Result(tuple(storage.describe(self.folder, name) for name in names), facts={"last": last})
 
@@ -229,12 +221,8 @@ class ExportHuggingFace(TorchStage):
     )
 
     def requires(self) -> dict[str, Stage]:
-        model = own_model(self)
-        return {
-            type(model).__name__: model,
-            **self.cloned(self.vocab_stage(), type(own_sequences(self))),
-            **self.tokenizer_requires(),
-        }
+        model, data = own_model(self), self.cloned(self.vocab_stage(), type(own_sequences(self)))
+        return {type(model).__name__: model, **data, **self.tokenizer_requires()}
 
     def check_needs(self) -> None:
         """The entity head is one that transformers' LUKE has."""
@@ -268,14 +256,10 @@ class ExportHuggingFace(TorchStage):
             tempfile.TemporaryDirectory() as tokenizer,
         ):
             copy_tokenizer(self.tokenizer_folder(), tokenizer)
-            export(
-                Path(own_model(self).folder),
-                Path(folder),
-                tokenizer=Path(tokenizer),
-                entity_vocab=Path(self.clone(self.vocab_stage()).folder) / "entity_vocab.json",
-                lite=self.lite,
-                figures={**own_sequences(self).read_json(STATISTICS), "corpus": corpus},
-            )
+            vocab = Path(self.clone(self.vocab_stage()).folder) / "entity_vocab.json"
+            figures = {**own_sequences(self).read_json(STATISTICS), "corpus": corpus}
+            made = Path(own_model(self).folder), Path(folder)
+            export(*made, tokenizer=Path(tokenizer), entity_vocab=vocab, lite=self.lite, figures=figures)
         return Result(self.described())
 
 

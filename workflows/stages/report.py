@@ -193,12 +193,10 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
         "stage": stage.title,
         "version": manifest.version,
         "folder": os.path.basename(stage.folder),
-        "rows": dict(manifest.rows),
         "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),
         "files": len(manifest.files),
         "bytes": manifest.total_bytes,
-        "parameters": dict(manifest.parameters),
-        "inputs": dict(manifest.inputs),
+        **{name: dict(getattr(manifest, name)) for name in ("rows", "parameters", "inputs")},
     }
 
 

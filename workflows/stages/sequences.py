@@ -168,15 +168,10 @@ class BuildSequences(TokenizedStage, beam.BeamStage):
             splitter=self.sequences.sentence_splitter,
             held_out=self.corpus.held_out,
         )
+        run, others = functools.partial(beam.run_beam, self), self.is_of_several()
+        titles = EntityVocab.load(vocab.folder).titles
         return build_sequences.build(
-            functools.partial(beam.run_beam, self),
-            paths,
-            self.folder,
-            settings,
-            check=self.check_limits,
-            titles=EntityVocab.load(vocab.folder).titles,
-            source=source,
-            is_one_of_several=self.is_of_several(),
+            run, paths, self.folder, settings, check=self.check_limits, titles=titles, source=source, has_others=others
         )
 
 
@@ -196,13 +191,10 @@ class MergeSequences(TokenizedStage):
         from pipeline.jobs.tables.merged_entities import titles
 
         stages = [self.clone(BuildSequences, wiki=wiki) for wiki in range(len(self.settings.corpus.wikis))]
-        return merge_sequences.build(
-            {stage.manifest().facts["language"]: stage.folder for stage in stages},
-            self.folder,
-            titles=titles(self.clone(MergeEntities).folder),
-            tokenizer=self.tokenizer_folder(),
-            exponent=self.sequences.language_exponent,
-        )
+        sources = {stage.manifest().facts["language"]: stage.folder for stage in stages}
+        named, tokenizer = titles(self.clone(MergeEntities).folder), self.tokenizer_folder()
+        exponent = self.sequences.language_exponent
+        return merge_sequences.build(sources, self.folder, titles=named, tokenizer=tokenizer, exponent=exponent)
 
 
 def own_sequences(stage: CorpusStage) -> BuildSequences | MergeSequences:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pipeline import storage
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, is_wiki_name
+from pipeline.dump.pages import read_site_info
 from pipeline.lookup.entities import EntityVocab, vocab_file
 from pipeline.mediawiki.site import check_languages
 from workflows.base.stage import Result, Stage, logger
@@ -145,7 +146,8 @@ class MergeEntities(VocabStage):
                 f"corpus.dump {names[0]}: a file does not say which pages are one entity; give corpus.page_props of "
                 "each wiki, or corpus.interlanguage_links=true, or corpus.page_props=none to keep them apart"
             )
-        check_languages([site.language for each in of_wikis if (site := each.known_site())])
+        here = (each for each in of_wikis if not is_remote(each.corpus.dump) or each.complete())
+        check_languages([read_site_info(each.paths()[0]).language for each in here])
 
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.values("corpus", "min_languages")

@@ -57,9 +57,8 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """The content of every file of the documents, and of what is given."""
-        given: dict[str, Any] = {
-            name: storage.manifest_sha256(folder) for name in GIVEN if (folder := getattr(self.linking, name))
-        }
+        folders = self.values("linking", *GIVEN)
+        given: dict[str, Any] = {name: storage.manifest_sha256(each) for name, each in folders.items() if each}
         if self.linking.ner:
             given |= {"ner": digests(self.linking.ner), "language": self.linking.language}
         return {
@@ -87,9 +86,9 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
             )
         if self.linking.linker and self.linking.mentions:
             raise ValueError("linking.mentions: linking.linker has a mention table; give one of both")
-        for name, stage in GIVEN.items():
-            if folder := getattr(self.linking, name):
-                given_manifest(f"linking.{name}", folder, stage)
+        for name, folder in self.values("linking", *GIVEN).items():
+            if folder:
+                given_manifest(f"linking.{name}", folder, GIVEN[name])
         if self.linking.ner:
             check_ner(self.linking.ner)
         super().check()
@@ -106,14 +105,9 @@ class LinkDocuments(CorpusStage, beam.BeamStage):
             finds_all=True,
             device="cpu",
         )
-        return linking.build(
-            functools.partial(beam.run_beam, self),
-            self.folder,
-            os.path.abspath(self.linking.documents),
-            settings,
-            block_bytes=self.block_bytes(),
-            max_rejected=self.corpus.max_rejected,
-        )
+        run, documents = functools.partial(beam.run_beam, self), os.path.abspath(self.linking.documents)
+        limits = {"block_bytes": self.block_bytes(), **self.values("corpus", "max_rejected")}
+        return linking.build(run, self.folder, documents, settings, **limits)
 
 
 class BuildDocuments(CorpusStage):
@@ -127,15 +121,11 @@ class BuildDocuments(CorpusStage):
     def work(self) -> Result:
         extracted = self.clone(ExtractPages)
         manifest = extracted.manifest()
+        paragraphs = manifest.paths(extracted.folder, "paragraphs/")
+        targets = MentionTable(self.clone(BuildMentionTable).folder).targets
+        share, count = self.corpus.held_out, manifest.rows["pages"]
         with terminal.progress_bar(self.title, unit="page") as show:
-            return pages.build(
-                manifest.paths(extracted.folder, "paragraphs/"),
-                self.folder,
-                MentionTable(self.clone(BuildMentionTable).folder).targets,
-                share=self.corpus.held_out,
-                pages=manifest.rows["pages"],
-                progress=show,
-            )
+            return pages.build(paragraphs, self.folder, targets, share=share, pages=count, progress=show)
 
 
 def check_ner(folder: str) -> None:

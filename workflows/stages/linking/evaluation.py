@@ -50,15 +50,14 @@ class EvaluateLinking(TorchStage):
         return {"documents": self.settings.linking.evaluated, "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
-        linker = open_linker(
-            LinkerSettings(
-                mentions=self.clone(BuildMentionTable).folder,
-                contexts=self.clone(BuildContexts).folder,
-                model=self.model_stage().folder,
-                tokenizer=self.tokenizer_folder(),
-                device=self.device(),
-            )
+        parts = LinkerSettings(
+            mentions=self.clone(BuildMentionTable).folder,
+            contexts=self.clone(BuildContexts).folder,
+            model=self.model_stage().folder,
+            tokenizer=self.tokenizer_folder(),
+            device=self.device(),
         )
+        linker = open_linker(parts)
         settings = evaluation.EvaluationSettings(
             held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
             gold=Path(self.settings.linking.gold) if self.settings.linking.gold else None,
