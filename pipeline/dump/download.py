@@ -138,10 +138,8 @@ def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS
         entries: list[dict[str, Any]] = [json.loads(content).get("jobs", {}).get(job, {}) for job in jobs]
         done = (entry["files"] for entry in entries if entry.get("status") == "done")
         files: dict[str, Any] = next(done, {})
-        names = sorted((name for name in files if "-index" not in name), key=natural_key)
-        sources = [
-            Source(name, site + files[name]["url"], files[name].get("size"), files[name].get("sha1")) for name in names
-        ]
+        named = [(name, files[name]) for name in sorted(files, key=natural_key) if "-index" not in name]
+        sources = [Source(name, site + of["url"], of.get("size"), of.get("sha1")) for name, of in named]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{url}: not as Wikimedia writes it ({error!r}); give the files by --dump") from None
     for each in sources:

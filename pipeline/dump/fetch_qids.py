@@ -7,6 +7,7 @@ wiki that never does lacks MediaWiki's extension for them, and the templates on 
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -79,12 +80,9 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
     check_share(found, len(ids), read, path, is_fetched=is_fetched)
     source = {"name": os.path.basename(path), "sha256": storage.file_sha256(path)}
     drops = {"properties:other": items.others, "qids:not_in_dump": read - found}
-    return storage.Result(
-        tuple(storage.describe(folder, _PATHS[name], count) for name, count in counts.items()),
-        rows=counts,
-        drops={reason: count for reason, count in drops.items() if count},
-        facts={"source": source, "pages": len(ids), "pages_without_qid": len(ids) - found},
-    )
+    files = tuple(storage.describe(folder, _PATHS[name], count) for name, count in counts.items())
+    facts = {"source": source, "pages": len(ids), "pages_without_qid": len(ids) - found}
+    return storage.Result(files, counts, +Counter(drops), facts)
 
 
 def read_page_ids(paths: Sequence[str], *where: str) -> Integers:

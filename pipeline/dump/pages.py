@@ -177,14 +177,9 @@ def read_site_info(path: str) -> SiteInfo:
         raise ValueError(f"{path}: no <page> in its first {len(head)} bytes; the dump is empty")
     if not language:
         logger.warning("%s: its <mediawiki> has no xml:lang; it is read as English", path)
-    code = language or "en"
-    return SiteInfo(
-        language=code,
-        dbname=database_name(code, element.findtext("dbname", ""), element.findtext("base", "")),
-        case=element.findtext("case", "first-letter"),
-        namespaces=namespaces,
-        name=element.findtext("sitename", ""),
-    )
+    code, case = language or "en", element.findtext("case", "first-letter")
+    dbname = database_name(code, element.findtext("dbname", ""), element.findtext("base", ""))
+    return SiteInfo(code, dbname, case, namespaces, name=element.findtext("sitename", ""))
 
 
 def check_end(path: str) -> None:

@@ -18,9 +18,6 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-# One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
-_SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
-
 OWN_CONF = Path(__file__).with_name("spark_conf")
 _CONF: dict[str, dict[str, str]] = tomllib.loads((OWN_CONF / "tables.toml").read_text(encoding="utf-8"))
 FIXED, READING = _CONF["fixed"], _CONF["reading"]
@@ -72,7 +69,7 @@ def session(
     settings = {
         "spark.driver.memory": f"{memory_bytes >> 20}m",
         **_CONF["quiet"],
-        **({"spark.driver.extraJavaOptions": _SHORT_WORK} if is_short else {}),
+        **(_CONF["short"] if is_short else {}),
         **defaults,
         **users,
         **wanted,

@@ -67,11 +67,8 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
         "words:rare": counted.where("paragraphs = 1").count(),
     }
     dump = job.manifest("FetchDump").facts
-    facts = {
-        "paragraphs": total,
-        "dump": [part["name"] for part in dump["parts"]],
-        "language": dump["site"]["language"],
-    }
+    names = [part["name"] for part in dump["parts"]]
+    facts = {"paragraphs": total, "dump": names, "language": dump["site"]["language"]}
     rows = {**result.rows, "words": files[0].rows or 0}
     return storage.Result((*result.files, *files), rows, +Counter(drops), facts)
 
@@ -179,9 +176,7 @@ def weigh(bags: pa.Table, words: Words, total: int) -> pa.RecordBatch:
 
     offsets = pa.array(np.searchsorted(owners, np.arange(len(sizes) + 1)), pa.int32())
     known, places = np.unique(numbers, return_inverse=True)
-    values = (
-        pa.array(words.words(known), pa.string()).take(pa.array(places)),
-        pa.array((weights / norms[owners]).astype(np.float32)),
-    )
-    lists = [pa.ListArray.from_arrays(offsets, each) for each in values]
+    named = pa.array(words.words(known), pa.string()).take(pa.array(places))
+    shares = pa.array((weights / norms[owners]).astype(np.float32))
+    lists = [pa.ListArray.from_arrays(offsets, each) for each in (named, shares)]
     return pa.record_batch([titles.values, *lists], schema=schemas.CONTEXTS.schema)

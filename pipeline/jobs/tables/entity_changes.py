@@ -20,9 +20,7 @@ WAYS = ("qid", "page_id", "redirect", "redirect", "title")  # the redirect with 
 _OTHER_PAGE = len(WAYS)  # the rank of a page that has an entity's title, and is another one
 # An entity with one of these is a page of the dump; with another it keeps its id, and no page has it.
 WITH_PAGE = ("same", "renamed", "disambiguation", "new")
-_OLD = pa.schema(
-    [("entity_id", pa.int32()), ("old_title", pa.string()), ("old_page_id", pa.int64()), ("old_qid", pa.string())]
-)
+_OLD = pa.schema({"entity_id": pa.int32(), "old_title": pa.string(), "old_page_id": pa.int64(), "old_qid": pa.string()})
 
 
 class Change(NamedTuple):
@@ -62,9 +60,8 @@ def build(job: SparkJob, *, old: EntityVocab, vocab_size: int, missing_pages: bo
         table.extend(changes)
     files = (storage.describe(job.folder, FILE, len(changes)),)
     counts = Counter(each.change for each in changes)
-    return storage.Result(
-        files, {"entities": len(changes)}, facts={"changes": dict(sorted(counts.items())), "first_new": len(old)}
-    )
+    facts = {"changes": dict(sorted(counts.items())), "first_new": len(old)}
+    return storage.Result(files, {"entities": len(changes)}, facts=facts)
 
 
 def build_vocab(job: SparkJob, old: EntityVocab) -> storage.Result:
@@ -104,9 +101,8 @@ def find_pages(entities: DataFrame, pages: DataFrame, titles: DataFrame) -> Data
         (F.when(is_other, _OTHER_PAGE).otherwise(4), entities.join(pages, F.col("old_title") == F.col("title"))),
     )
     columns = ("rank", "title", "page_id", "qid", "link_count", "is_disambiguation")
-    rows = reduce(
-        DataFrame.unionByName, (way.withColumn("rank", rank).select("entity_id", *columns) for rank, way in ways)
-    )
+    ranked = (way.withColumn("rank", rank).select("entity_id", *columns) for rank, way in ways)
+    rows = reduce(DataFrame.unionByName, ranked)
     return rows.groupBy("entity_id").agg(F.min(F.struct(*columns)).alias("page")).select("entity_id", "page.*")
 
 

@@ -84,10 +84,8 @@ def count_links(
     if missing:
         prefix = F.lower(F.trim(F.substring_index("title", ":", 1)))
         is_elsewhere = F.col("title").contains(":") & prefix.isin(*sorted(elsewhere))
-        absent = links.where((F.col("status") == "missing") & ~is_elsewhere).select(
-            "title", F.lit(-1).cast("long").alias("page_id")
-        )
-        pages = pages.unionByName(absent)
+        absent = links.where((F.col("status") == "missing") & ~is_elsewhere).select("title")
+        pages = pages.unionByName(absent.withColumn("page_id", F.lit(-1).cast("long")))
     # Links to titles without a page count here, too; the join drops them, unless these titles are rows of their own.
     counts = links.where("status != 'loop'").groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
     # Titles of special entities are none in MediaWiki; a damaged dump can have a title twice.

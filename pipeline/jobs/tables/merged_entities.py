@@ -42,9 +42,8 @@ def build(
     sites = [SiteInfo.from_dict(job.manifest(f"FetchDump {wiki}").facts["site"]) for wiki in range(wikis)]
     languages = [site.language for site in sites]
     check_languages(languages)
-    counted = keep(
-        reduce(DataFrame.unionByName, [count_pages(job, wiki, site, missing_pages) for wiki, site in enumerate(sites)])
-    )
+    pages = [count_pages(job, wiki, site, missing_pages) for wiki, site in enumerate(sites)]
+    counted = keep(reduce(DataFrame.unionByName, pages))
     drops = Counter[str]()
     if interlanguage_links:
         links = reduce(DataFrame.unionByName, [read_language_links(job, wiki, sites) for wiki in range(wikis)])

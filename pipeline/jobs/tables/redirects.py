@@ -51,9 +51,8 @@ def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int |
     )
     ends = _follow(steps) if max_hops is None else steps
     is_page = titles.withColumn("is_page", F.lit(True)).withColumnRenamed("title", "at")
-    ends = ends.join(is_page, "at", "left").join(
-        steps.select(F.col("title").alias("at"), F.lit(True).alias("goes_on")), "at", "left"
-    )
+    goes_on = steps.select(F.col("title").alias("at"), F.lit(True).alias("goes_on"))
+    ends = ends.join(is_page, "at", "left").join(goes_on, "at", "left")
     status = F.when(F.col("is_page"), "redirect").when(F.col("goes_on") & F.lit(max_hops is None), "loop")
     is_loop = F.col("status") == "loop"
     followed = ends.withColumn("status", status.otherwise("missing")).select(
@@ -62,10 +61,8 @@ def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int |
         F.when(~is_loop, F.col("hops")).alias("hops"),
         "status",
     )
-    unmoved = titles.select(
-        "title", F.col("title").alias("canonical"), F.lit(0).alias("hops"), F.lit("page").alias("status")
-    )
-    return unmoved.unionByName(followed)
+    own = F.col("title").alias("canonical"), F.lit(0).alias("hops"), F.lit("page").alias("status")
+    return titles.select("title", *own).unionByName(followed)
 
 
 def find_variants(linked: DataFrame, titles: DataFrame, conversion: Conversion) -> DataFrame:
