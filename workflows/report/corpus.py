@@ -83,10 +83,8 @@ def lost_text(folder: str) -> dict[str, Any]:
         if top.get(row["template"]) == "":
             top[row["template"]] = row["example"]
     sums = {name: sum(each[place] for each in counts.values()) for place, name in enumerate(_COSTS)}
-    rows = [
-        {"template": name, **dict(zip(_COSTS, counts[name], strict=True)), "example": example}
-        for name, example in top.items()
-    ]
+    costs = {name: dict(zip(_COSTS, counts[name], strict=True)) for name in top}
+    rows = [{"template": name, **costs[name], "example": example} for name, example in top.items()]
     return {"templates": len(counts), **sums, "top": rows, "tags": tags}
 
 

@@ -4,10 +4,10 @@ The documents are a sample of those with mentions, the ones whose ids have the s
 each: what is shown is bounded, however many there are.
 """
 
-import hashlib
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from operator import itemgetter
 from typing import Any
 
@@ -65,17 +65,13 @@ def linked_documents(
     for each of some gold documents where its mentions end. Return how many documents it is `of`, the `characters` that
     are shown of one at most, and the `documents`.
     """
-    ranked = (
-        (hashlib.sha256(line["id"].encode()).digest(), line) for line in read_lines(documents) if line["mentions"]
-    )
+    ranked = ((sha256(line["id"].encode()).digest(), line) for line in read_lines(documents) if line["mentions"])
     chosen = [line for _, line in heapq.nsmallest(DOCUMENTS, ranked, key=itemgetter(0))]
     chosen.sort(key=lambda line: line["of_dump"])  # the user's own first
     names = {line["id"] for line in chosen}
     found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
-    shown = [
-        shown_document(line, found.get(line["id"], {}), resolve)
-        for line, resolve in zip(chosen, resolvers(chosen), strict=True)
-    ]
+    pairs = zip(chosen, resolvers(chosen), strict=True)
+    shown = [shown_document(line, found.get(line["id"], {}), resolve) for line, resolve in pairs]
     total = sum(1 for _ in read_lines(documents))
     return {"of": total, "characters": CHARACTERS, "documents": shown}
 

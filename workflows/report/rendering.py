@@ -88,12 +88,8 @@ def render(template: str, scripts: Sequence[str], **values: Any) -> str:
     html = environment(autoescape=True)
     readable = partial(json.dumps, ensure_ascii=False, indent=1, sort_keys=True)
     html.filters |= {"duration": duration, "json": readable, "amount": amount}  # the template escapes them
-    return html.get_template(template).render(
-        values,
-        policy=policy(scripts),
-        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-        scripts=[Markup(script) for script in scripts],
-    )
+    style, safe = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")), [Markup(script) for script in scripts]
+    return html.get_template(template).render(values, policy=policy(scripts), style=style, scripts=safe)
 
 
 def as_data(value: Any) -> str:

@@ -141,10 +141,8 @@ def figures(run: Reported) -> Iterator[tuple[str, str]]:
 def curves(names: Sequence[str], runs: Sequence[Reported]) -> Iterator[tuple[str, Chart | None]]:
     """A chart for each figure of pretraining, with a line for each run that has it."""
     for records, figure, title, form, number in _CURVES:
-        logs = {
-            name: (run.content["training"] or {}).get(PRETRAIN, {}).get(records, ())
-            for name, run in zip(names, runs, strict=True)
-        }
+        found = ((run.content["training"] or {}).get(PRETRAIN, {}).get(records, ()) for run in runs)
+        logs = dict(zip(names, found, strict=True))
         places = {name: place for place, name in enumerate(logs)}
         series: list[Series] = [each._replace(colour=places[each.name]) for each in by_step(logs, figure)]
         if series:

@@ -76,7 +76,5 @@ def speed(folder: str) -> dict[str, Any]:
     """
     lines = list(read_lines(storage.join(folder, SPEED)))
     rates = {line["step"]: line for line in lines if "words_per_second" in line}
-    return {
-        "starts": [line for line in lines if "words_per_second" not in line],
-        "steps": [rates[step] for step in sorted(rates)],
-    }
+    starts = [line for line in lines if "words_per_second" not in line]
+    return {"starts": starts, "steps": [rates[step] for step in sorted(rates)]}

@@ -16,6 +16,7 @@ TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extract
 SEED = 42
 _MASTERS = r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+"
 _WIKI_NAMES = r"demo|\w+wik\w+(/\d{8})?"
+_SEVERAL = r"[^,]+(,[^,]+)*"
 _RECIPE_FLAGS = {name: f"--{name.replace('_', '-')}" for name in ("steps", "batch_size", "learning_rate")}
 
 
@@ -27,9 +28,7 @@ class Corpus:
     """The dump, its pages, and the tables that are counted from them."""
 
     dump: str = option(
-        "demo",
-        path(r"[^,]+(,[^,]+)*", "a file, a URL or a wiki's name", no_path=_WIKI_NAMES, is_several=True),
-        flag="--dump",
+        "demo", path(_SEVERAL, "a file, a URL or a wiki's name", no_path=_WIKI_NAMES, is_several=True), flag="--dump"
     )
     profile: str = option("fixed", kinds.one_of("fixed", "paper"), flag="--profile")
     allow_truncated: bool = option(False, SWITCH)
@@ -37,9 +36,7 @@ class Corpus:
     dump_templates: bool = option(False, SWITCH)
     wiki_rules: str = option("", path(no_path="none", is_several=True), flag="--wiki-rules")
     max_rejected: float = unhashed_option(0.001, SHARE)
-    page_props: str = option(
-        AUTO, path(r"[^,]+(,[^,]+)*", "a file, none or auto", no_path="none|auto", is_several=True)
-    )
+    page_props: str = option(AUTO, path(_SEVERAL, "a file, none or auto", no_path="none|auto", is_several=True))
     vocab_size: int = option(AUTO, whole_number(4))
     missing_pages: str = option(AUTO, kinds.one_of("in", "out"))
     entity_vocab: str = option("", path())

@@ -100,9 +100,7 @@ def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
     for origin in done:
         for mark in origin.marks:
             datasets.setdefault(mark, []).append(origin.dataset)
-    return tuple(
-        mark if len(names) == len(done) else f"{mark} ({', '.join(names)})" for mark, names in datasets.items()
-    )
+    return tuple(mark if len(of) == len(done) else f"{mark} ({', '.join(of)})" for mark, of in datasets.items())
 
 
 def meaning(marks: Sequence[str]) -> str:

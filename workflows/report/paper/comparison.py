@@ -120,12 +120,8 @@ def compare(cells: Sequence[Cell]) -> Compared:
     results = tuple(result_table(table, cells) for table in TABLES if table.measures)
     ours = [row.ours for table in results for row in table.rows if row.ours]
     marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
-    return Compared(
-        caveat=caveats.meaning([*marks]),
-        notes=(caveats.NOTES["rows"], *[caveats.NOTES["problems"]] * any(row.is_problem for row in ours)),
-        results=results,
-        experiments=tuple(map(experiment, cells)),
-    )
+    notes = (caveats.NOTES["rows"], *[caveats.NOTES["problems"]] * any(row.is_problem for row in ours))
+    return Compared(caveats.meaning([*marks]), notes, results, tuple(map(experiment, cells)))
 
 
 def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
@@ -179,14 +175,8 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
     if any(cell["data"]["is_example"] for cell in cells):
         return OurFigure(None, None, None, len(done), None, caveats.EXAMPLE_DATA if state == DONE else state)
     mean = statistics.fmean(done)
-    return OurFigure(
-        mean=mean,
-        deviation=statistics.stdev(done) if len(done) > 1 else None,
-        best=max(done) if len(done) > 1 else None,
-        seeds=len(done),
-        difference=None if paper is None else mean - paper,
-        state=state,
-    )
+    deviation, best = (statistics.stdev(done), max(done)) if len(done) > 1 else (None, None)
+    return OurFigure(mean, deviation, best, len(done), None if paper is None else mean - paper, state)
 
 
 def experiment(cell: Cell) -> Experiment:
