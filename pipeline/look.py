@@ -266,11 +266,9 @@ def _count(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
+    kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.look",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m pipeline.look", description=__doc__, allow_abbrev=False, formatter_class=kind
     )
     parser.add_argument("path", help="a work directory, a stage's folder, a table or a text")
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default: %(default)s)")

@@ -22,11 +22,9 @@ class Table(NamedTuple):
 def _read_columns() -> dict[str, dict[str, Any]]:
     """Return the columns of each stage's tables: a column's type and its meaning by its name."""
     stages = tomllib.loads(resources.files("pipeline").joinpath("schemas.toml").read_text("utf-8"))
-    for name, meanings in stages["LinkDocuments"].items():
+    for name, own in stages["LinkDocuments"].items():
         columns = stages["ExtractPages"][name].items()
-        stages["LinkDocuments"][name] = {
-            column: (kind, meanings.get(column, meaning)) for column, (kind, meaning) in columns
-        }
+        stages["LinkDocuments"][name] = {each: (kind, own.get(each, meaning)) for each, (kind, meaning) in columns}
     stages["BuildSequences"]["held_out"] = stages["BuildSequences"]["sequences"]
     return stages
 

@@ -107,9 +107,6 @@ class ContextTable:
         self._bounds = _bounds(batches)
         self._vectors = TitleVectors(folder)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def has_read(self, page_id: int) -> bool:
         """Return whether a page of the dump was not held out, so that its words are among those of its links."""
         return not is_held_out(page_id, self.manifest.parameters["held_out"])
@@ -196,10 +193,8 @@ def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry
             coded = named.flatten().dictionary_encode()
             numbers = pa.array([words.number(word) for word in coded.dictionary.to_pylist()], pa.int32())
             offsets = pa.array(np.cumsum([0, *named.value_lengths().to_pylist()]), pa.int32())
-            lists = [
-                pa.ListArray.from_arrays(offsets, values, type=field.type)
-                for values, field in zip((numbers.take(coded.indices), weights.flatten()), schema, strict=True)
-            ]
+            columns = zip((numbers.take(coded.indices), weights.flatten()), schema, strict=True)
+            lists = [pa.ListArray.from_arrays(offsets, values, type=field.type) for values, field in columns]
             yield titles.to_pylist(), pa.record_batch(lists, schema=schema)
 
     return write_numbered(folder, CONTEXTS, schema, TITLE_NUMBERS, batches())

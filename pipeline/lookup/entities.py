@@ -61,16 +61,11 @@ class EntityVocab:
             table.extend(zip(*columns, strict=True))
         pairs = list(zip(self.titles, self.link_counts, strict=True))
         tsv = "".join(f"{title}\t{count}\n" for title, count in pairs)
-        jsonl = "".join(
-            json.dumps({"id": number, "entities": [[title, None]], "count": count}, ensure_ascii=False) + "\n"
-            for number, (title, count) in enumerate(pairs)
-        )
+        rows = ({"id": at, "entities": [[title, None]], "count": count} for at, (title, count) in enumerate(pairs))
+        jsonl = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         ids = {**self.ids(), SECOND_MASK: len(self)}
-        texts = {
-            f"{FILE}.tsv": tsv,
-            f"{FILE}.jsonl": jsonl,
-            f"{FILE}.json": json.dumps(ids, ensure_ascii=False, indent=0) + "\n",
-        }
+        numbers = json.dumps(ids, ensure_ascii=False, indent=0) + "\n"
+        texts = {f"{FILE}.tsv": tsv, f"{FILE}.jsonl": jsonl, f"{FILE}.json": numbers}
         if known := {title: qid for title, qid in zip(self.titles, qids, strict=True) if qid}:
             texts[QIDS] = json.dumps(known, ensure_ascii=False, indent=0) + "\n"
         for name, text in texts.items():

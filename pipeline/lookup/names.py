@@ -20,10 +20,7 @@ _MAX_PAPER_TOKENS, _MAX_PAPER_CHARACTERS = 20, 1000
 
 # Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
 # to several of these scripts, so that Unicode gives them to none.
-UNSPACED = (
-    rf"[[\p{{L}}\p{{N}}]&&[{UNSPACED_SCRIPTS}"
-    r"\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
-)
+UNSPACED = rf"[[\p{{L}}\p{{N}}]&&[{UNSPACED_SCRIPTS}\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
 MARKS = r"[\p{M}]"
 WORD_CHARACTERS = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{UNSPACED}]"
 # The letters that most words have are asked about first, which takes half as long.

@@ -78,9 +78,7 @@ def build_page(
         sentences += _sentences(paragraph.text, links, spans, drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
-    split_up = [
-        _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops) for sentence in sentences
-    ]
+    split_up = [_join([(next(ids), each.entity_id) for each in sentence], limits, drops) for sentence in sentences]
     fitting = [sentence for sentence in split_up if _fits(sentence, limits, drops)]
     sequences = list(_pack(fitting, limits, drops, facts))
     facts["sentences_read"] = len(split_up)

@@ -237,14 +237,11 @@ def _read_tokenizer_json(path: Path) -> tuple[dict[str, int], Normalizer]:
             f"{path}: its model is {model.get('type')!r}; wanted WordPiece or Unigram, or RoBERTa's vocab.json "
             "with merges.txt"
         )
-    names = {
-        "do_lower_case": "lowercase",
-        "strip_accents": "strip_accents",
-        "tokenize_chinese_chars": "handle_chinese_chars",
-    }
+    ours = (each.name for each in fields(Normalizer))
+    names = zip(ours, ("lowercase", "strip_accents", "handle_chinese_chars"), strict=True)
     if normalizer and normalizer.get("type") != "BertNormalizer":
         raise ValueError(f"{path}: its normalizer is {normalizer.get('type')!r}; wanted BertNormalizer")
-    found = {ours: normalizer[theirs] for ours, theirs in names.items() if theirs in normalizer}
+    found = {own: normalizer[theirs] for own, theirs in names if theirs in normalizer}
     return model["vocab"], Normalizer(**found)
 
 

@@ -30,9 +30,8 @@ class Failures:
         if kind not in self._kinds:
             self._kinds.add(kind)
             frames = list(traceback.walk_tb(error.__traceback__))[-_MOST_CALLS:]
-            calls = "\n".join(
-                f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_name}" for frame, line in frames
-            )
+            called = (f"{each.f_globals.get('__name__')}:{line} {each.f_code.co_name}" for each, line in frames)
+            calls = "\n".join(called)
         message = re.sub(r"\b0x[0-9a-fA-F]+", "0x...", str(error)).encode("utf-8", "replace").decode()
         return kind, message[:_MOST_CHARACTERS], calls
 

