@@ -32,8 +32,7 @@ class Annotation:
     commonness: float  # share of the name's links that go to this page
 
 
-Sense = tuple[str, int, float, float]
-"""The fields of an annotation behind its place."""
+Sense = tuple[str, int, float, float]  # the fields of an annotation behind its place
 
 
 @dataclass(eq=False)

@@ -30,8 +30,7 @@ _LOW_BITS = (1 << 14) - 1
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-WordVector = tuple[NDArray[np.int32], Floats]
-"""Numbers of words, rising, and the weight of each."""
+WordVector = tuple[NDArray[np.int32], Floats]  # numbers of words, rising, and the weight of each
 
 
 def words_of(text: str) -> list[str]:

@@ -28,9 +28,8 @@ _switches = read_table("magic_words")
 _tags = read_table("tags")
 _words = (*_switches["words"], *_tags["switches"], *map(str.lower, read_table("disambiguation")["switches"]))
 ANY_CASE_WORDS = frozenset(f"__{word}__" for word in _tags["any_case"])
-MAGIC_WORDS = frozenset(f"__{word}__" for word in _words) | frozenset(
-    f"＿＿{word}＿＿" for word in _switches["wide_words"]
-)
+_wide = (f"＿＿{word}＿＿" for word in _switches["wide_words"])
+MAGIC_WORDS = frozenset(f"__{word}__" for word in _words).union(_wide)
 
 _namespaces = read_table("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]

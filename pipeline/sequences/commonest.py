@@ -43,10 +43,8 @@ def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tok
     labels = np.array([_commonest(each) for each in counts], np.int64).reshape(-1, 2)
     answers = labels[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
-    columns = [
-        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(column, field.type.value_type))
-        for field, column in zip(schema, answers.T, strict=True)
-    ]
+    begins, both = pa.array(offsets, pa.int32()), zip(schema, answers.T, strict=True)
+    columns = [pa.ListArray.from_arrays(begins, pa.array(column, each.type.value_type)) for each, column in both]
     with storage.arrow_writer(path, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
     return len(offsets) - 1

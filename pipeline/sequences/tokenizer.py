@@ -32,14 +32,10 @@ class WordTokenizer(ABC):
     """
 
     FORMAT: ClassVar[str]
-    keeps_spelling: ClassVar[bool]
-    """Whether `decode` gives back what was encoded, case, accents and blanks included."""
-    WORD: ClassVar[re.Pattern[str]]
-    """White space, if any, and what follows up to the next."""
-    pair_separators: ClassVar[int]
-    """How many [SEP] are between two texts of one input."""
-    blank_first: ClassVar[bool] = False
-    """Whether transformers reads each piece of a text, such as a mention, as after a blank."""
+    keeps_spelling: ClassVar[bool]  # whether `decode` gives back what was encoded, case, accents and blanks included
+    WORD: ClassVar[re.Pattern[str]]  # white space, if any, and what follows up to the next
+    pair_separators: ClassVar[int]  # how many [SEP] are between two texts of one input
+    blank_first: ClassVar[bool] = False  # whether transformers reads each piece of a text, as a mention, after a blank
 
     def __init__(self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str) -> None:
         missing = [token for token in special if token not in vocab]

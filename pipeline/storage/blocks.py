@@ -72,10 +72,10 @@ class BlockJob(Protocol):
     """A stage's work, one block at a time.
 
     A process imports the class by its name and makes it from its arguments, which are JSON: heavy objects are loaded
-    there. A page on which it works for more than `page_seconds` is left out.
+    there.
     """
 
-    page_seconds: ClassVar[float] = 600.0
+    page_seconds: ClassVar[float] = 600.0  # of work on a page, which is left out after them
 
     def __init__(self, arguments: Mapping[str, Any]) -> None: ...
 

@@ -19,13 +19,10 @@ _SLACK = 64 << 20  # bytes that the smallest stage may take
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes on disk for each byte of a stage's input: what it writes, and what Spark sets aside meanwhile.
+    """Bytes on disk for each byte of the dump, as bzip2 packs it; for stages that read none, of ExtractPages' files."""
 
-    The input is the dump (as bzip2 packs it) for what reads it, and what ExtractPages wrote for the others.
-    """
-
-    written: float
-    scratch: float = 0.0
+    written: float  # by the stage
+    scratch: float = 0.0  # what Spark sets aside meanwhile
 
 
 @contextlib.contextmanager

@@ -75,9 +75,8 @@ def held_out_words(runs: Mapping[str, Iterable[Line]]) -> Chart | None:
 
 def known_entities(evaluations: Sequence[Line]) -> Chart | None:
     """The share of known held-out entities that the model and each baseline name right, by step."""
-    points = {
-        name: known_points((row["step"], row.get(f"known_entity_{name}")) for row in evaluations) for name in COMPARED
-    }
+    names = {name: f"known_entity_{name}" for name in COMPARED}
+    points = {name: known_points((row["step"], row.get(key)) for row in evaluations) for name, key in names.items()}
     series = [Series(*COMPARED[name], of, has_points=True) for name, of in points.items() if of]
     if not series:
         return None

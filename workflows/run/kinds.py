@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from glob import glob
+from math import inf
 from typing import Any
 
 AUTO = "auto"
@@ -15,15 +16,11 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value.
-
-    `read` gives the value of TOML as a run holds it; ValueError or TypeError where it is of another kind. `of_text`
-    gives the value of TOML that a word of the command line means.
-    """
+    """A kind of value."""
 
     wanted: str  # what a value has to be, for errors
-    read: Callable[[Any], Any]
-    of_text: Callable[[str], Any]
+    read: Callable[[Any], Any]  # a value of TOML as a run holds it; ValueError or TypeError where it is of another kind
+    of_text: Callable[[str], Any]  # the value of TOML that a word of the command line means
     is_path: bool = False  # whether it may name a file, relative to the folder of the run file
     no_path: str = ""  # a pattern of the words that never do
     is_several: bool = False  # whether it may name several, with commas between them
@@ -49,8 +46,7 @@ def option(default: Any, kind: Kind, *, flag: str = "", changes_bytes: bool = Tr
     return field(default=default, metadata=metadata)
 
 
-unhashed_option = functools.partial(option, changes_bytes=False)
-"""An option on which nothing depends that a stage writes."""
+unhashed_option = functools.partial(option, changes_bytes=False)  # on which nothing depends that a stage writes
 
 
 def literal(text: str) -> Any:
@@ -76,7 +72,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def whole_number(least: int = 0, below: float = float("inf"), limit: str = "") -> Kind:
+def whole_number(least: int = 0, below: float = inf, limit: str = "") -> Kind:
     """A whole number, `least` or more, and below a limit as people write it."""
     return _checked(
         f"a whole number, {least} or more{limit}",
@@ -87,9 +83,7 @@ def whole_number(least: int = 0, below: float = float("inf"), limit: str = "") -
 SEED_NUMBER = whole_number(0, 2**63, " and below 2^63")  # of torch's generators
 
 
-POSITIVE_NUMBER = _checked(
-    "a number above 0, as 1e-5", lambda value: _is_number(value) and 0 < value < float("inf"), float
-)
+POSITIVE_NUMBER = _checked("a number above 0, as 1e-5", lambda value: _is_number(value) and 0 < value < inf, float)
 SHARE = _checked("a share between 0 and 1", lambda value: _is_number(value) and 0 <= value <= 1, float)
 DROPOUT_RATE = _checked("a number from 0 to below 1", lambda value: _is_number(value) and 0 <= value < 1, float)
 SWITCH = _checked("true or false", lambda value: isinstance(value, bool))

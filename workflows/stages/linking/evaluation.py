@@ -118,8 +118,7 @@ class BuildLinker(TorchStage):
 
 def _headline(of: dict[str, Any]) -> str:
     """A line about a set of documents."""
-    shares = (
-        f"{method} {figures['disambiguation']['overall']['accuracy']:.1%}" for method, figures in of["methods"].items()
-    )
+    right = {method: each["disambiguation"]["overall"]["accuracy"] for method, each in of["methods"].items()}
+    shares = (f"{method} {share:.1%}" for method, share in right.items())
     mentions = of["methods"]["global"]["mentions"]["in_knowledge_base"]
     return f"{of['documents']:,} of {of['name']}, {mentions:,} mentions: {', '.join(shares)}"
