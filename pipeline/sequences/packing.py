@@ -62,10 +62,9 @@ def build_page(
 ) -> tuple[list[Sequence], Counter[str], Counter[str]]:
     """(sequences, drops by reason, facts) of one page, as the corpus section of the paper's code describes.
 
-    ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper".
-    In "fixed" a link to the entity of the page's own ``title``, to which a redirect leads back, is dropped.
-    Facts count what went into the sequences (sentences, words, annotations, unknown_entities, sequences) and
-    sentences_read, all there were.
+    ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper". In "fixed"
+    a link to the entity of the page's own ``title``, to which a redirect leads back, is dropped. Facts count what went
+    into the sequences (sentences, words, annotations, unknown_entities, sequences) and sentences_read, all there were.
     """
     drops: Counter[str] = Counter()
     facts: Counter[str] = Counter()

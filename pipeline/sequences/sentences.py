@@ -4,10 +4,10 @@ import functools
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from importlib import metadata
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 
 import sentencex
 
@@ -32,13 +32,12 @@ def split(
     spans in order. Profile `paper` takes what the splitter gives: its false ends stay, and ends inside links.
     Raises: ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
-    find = find_splitter(splitter)
-    if find is not None:
-        spans = _checked(find(text, language), text, splitter)
-    elif profile == "paper":
-        spans = _between(_piece_ends(text, language), text)
+    if (find := find_splitter(splitter)) is not None:
+        found: Iterable[Span] = _checked(find(text, language), text, splitter)
     else:
-        spans = _between(_sentence_ends(text, language), text)
+        ends = _piece_ends(text, language) if profile == "paper" else _sentence_ends(text, language)
+        found = pairwise((0, *ends, len(text)))
+    spans = _trimmed(found, text)
     return spans if profile == "paper" or not links or len(spans) < 2 else _around_links(spans, links)
 
 
@@ -51,24 +50,19 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     return boundaries.true_ends(text, ends, language) if ends else ends
 
 
-def _between(ends: SequenceOf[int], text: str) -> list[Span]:
-    """Spans of what lies between the ends, without blank edges."""
+def _trimmed(found: Iterable[Span], text: str) -> list[Span]:
+    """Spans without blank edges and empty ones."""
     spans = []
-    start = 0
-    for end in (*ends, len(text)):
-        stop = end - 1 if end > start and text[end - 1] == " " else end
-        if stop == start or text[start].isspace() or text[stop - 1].isspace():  # more than one blank
-            stop = start + len(text[start:stop].rstrip())
-            start = stop - len(text[start:stop].lstrip())
-        if start < stop:
-            spans.append((start, stop))
-        start = end
+    for start, end in found:
+        sentence = text[start:end]
+        begin = start + len(sentence) - len(sentence.lstrip())
+        if kept := len(sentence.strip()):
+            spans.append((begin, begin + kept))
     return spans
 
 
-def _checked(found: Iterable[Span], text: str, splitter: str) -> list[Span]:
-    """A splitter's spans without blank edges and empty ones."""
-    spans = []
+def _checked(found: Iterable[Span], text: str, splitter: str) -> Iterator[Span]:
+    """A splitter's spans. Raises: ValueError: they overlap, go back, or lie outside of the text."""
     last = 0
     for start, end in found:
         if not last <= start <= end <= len(text):
@@ -77,12 +71,7 @@ def _checked(found: Iterable[Span], text: str, splitter: str) -> list[Span]:
                 f"{len(text)} characters; wanted spans in order that do not overlap"
             )
         last = end
-        sentence = text[start:end]
-        start += len(sentence) - len(sentence.lstrip())
-        end = start + len(sentence.strip())
-        if start < end:
-            spans.append((start, end))
-    return spans
+        yield start, end
 
 
 def _around_links(spans: SequenceOf[Span], links: SequenceOf[Span]) -> list[Span]:

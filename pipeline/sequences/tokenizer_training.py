@@ -39,9 +39,8 @@ def build(
 ) -> Result:
     """TrainTokenizer: learn a tokenizer from a sample of the corpus, into a stage's folder.
 
-    Letters without blanks between words count `LETTER_COST` times among the `characters` of the sample, which a
-    smaller corpus is as a whole. `progress` gets the paragraphs that are read, and all of the sample; the merges
-    follow.
+    Letters without blanks between words count `LETTER_COST` times among the `characters` of the sample, which a smaller
+    corpus is as a whole. `progress` gets the paragraphs that are read, and all of the sample; the merges follow.
     """
     sample = Sample(paragraphs, characters)
     target = join(folder, "tokenizer")
@@ -63,9 +62,8 @@ def _with_progress(sample: "Sample", progress: Callable[[int, int], None]) -> It
 class Sample:
     """Texts of the paragraphs whose hash of page and number is below a bound, in the corpus's order.
 
-    The bound is the largest at which the texts have no more than the wanted characters. Blocks, files and processes
-    do not matter; a batch of the corpus is held at a time. `paragraphs` counts them,
-    and `left_out` the others.
+    The bound is the largest at which the texts have no more than the wanted characters. Blocks, files and processes do
+    not matter; a batch of the corpus is held at a time. `paragraphs` counts them, and `left_out` the others.
     """
 
     def __init__(self, paths: Sequence[str], characters: int) -> None:
