@@ -19,7 +19,7 @@ setup(
         include=[f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")]
     ),
     package_data={
-        "model.hf": ["*.toml"],
+        "model.hf": ["*.toml", "cards/*"],
         "model.presets": ["*.toml"],
         "model.pretraining": ["*.toml"],
         "pipeline": ["schemas.toml"],

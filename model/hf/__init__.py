@@ -8,6 +8,6 @@ tokenizers.toml  values of their configurations
 export           a pretrained model to transformers' folder
 fine_tuned       a fine-tuned model to it, and back
 card             the model card
-card.toml        its words, and programs that use a model
+cards            its templates, and programs that use a model
 compare          outputs in both implementations
 """

@@ -21,9 +21,9 @@ MOST_MODULES = 9  # in a folder
 ARROWS = ROOT / "docs" / "reference" / "arrows.toml"
 ALLOWED = {room: set(names) for room, names in tomllib.loads(ARROWS.read_text(encoding="utf-8")).items()}
 ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi": "workflows/"}
-# What a machine that only trains has; all else is imported inside the functions that need it. The last two come with
-# transformers.
-TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex"}
+# What a machine that only trains has; all else is imported inside the functions that need it. jinja2 comes with
+# torch, the three before it with transformers.
+TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex", "jinja2"}
 
 # The service's models of requests and its connections, which it imports where FastAPI and uvicorn are.
 SERVED = {ROOT / "tasks/linking" / name for name in ("service/schema.py", "service/connections.py", "formats/nif.py")}
