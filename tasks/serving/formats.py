@@ -1,6 +1,5 @@
 """Formats of answers: lines of JSON and, of entity recognition, CoNLL columns, brat standoff, a page of HTML."""
 
-import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
+
 from model.files import write_aside
 from tasks.io.records import Record
 from tasks.io.windows import character_span
@@ -17,8 +18,7 @@ from tasks.ner.columns import DOCUMENT_START
 from tasks.ner.spans import Span, tags_of_spans
 from tasks.ner.words import Word, record_lines
 
-Place = Mapping[str, Any]
-"""The name of a document among others: the number of its `line`, or its `file`."""
+Place = Mapping[str, Any]  # the name of a document among others: the number of its `line`, or its `file`
 Values = Mapping[str, Any]
 FORMATS = ("json", "conll", "brat", "html")
 
@@ -206,58 +206,45 @@ def plain(text: str) -> str:
 
 # HTML
 
-# The beginning of a page, and the style of entities.
-HEAD, MARKS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("page.html", "marks.css"))
-GOLDEN_ANGLE = 137.5  # degrees: hues of neighbours are far apart, however many there are
-
 
 def page(labels: Sequence[str]) -> Format:
     """A page that needs nothing else: entities are marked, their probabilities are tooltips."""
+
+    def parts(values: Values) -> list[tuple[str, Any]]:
+        document = document_of(values)
+        return parts_of(document.text, ((each["start"], each["end"], each) for each in document.entities))
+
     classes = {label: f"l{number}" for number, label in enumerate(labels[1:])}
-    colours = "\n".join(
-        f".{name} {{ background: hsl({number * GOLDEN_ANGLE % 360:.0f}, 80%, 82%); }}"
-        for number, name in enumerate(classes.values())
+    template = Path(__file__).with_name("entities.html")
+    return html_page("Entities", template, parts, classes=classes, likelihood=likelihood)
+
+
+def html_page(title: str, template: Path, parts: Callable[[Values], Sequence[tuple[str, Any]]], **known: Any) -> Format:
+    """A page with a section for each document, or for what is wrong with it.
+
+    The template says how the `parts` of a text are shown; it knows these other values, too.
+    """
+    folders = FileSystemLoader([Path(__file__).parent, template.parent])
+    environment = Environment(loader=folders, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.globals |= known
+    frame, own = list[Any](environment.get_template(name).module for name in ("page.html", template.name))
+
+    def name_of(place: Place) -> str:
+        [(kind, name)] = place.items()
+        return f"{kind} {name}" if kind == "line" else name
+
+    return Format(
+        lambda place, values: str(frame.article(name_of(place), own.content(parts(values)))),
+        lambda place, error: str(frame.error(name_of(place), error)),
+        str(frame.begin(title, own.style(), own.legend())),
+        str(frame.end()),
     )
-    legend = " ".join(f'<mark class="{name}">{html.escape(label)}</mark>' for label, name in classes.items())
-    return html_page("Entities", MARKS + colours, legend, lambda values: marked(document_of(values), classes))
 
 
-def html_page(title: str, style: str, legend: str, content: Callable[[Values], str]) -> Format:
-    """A page with a section for each document: its `content`, which is escaped HTML, or what is wrong with it."""
-
-    def article(place: Place, values: Values) -> str:
-        return section(place, f'<p dir="auto">{content(values)}</p>')
-
-    def error(place: Place, text: str) -> str:
-        return section(place, f'<p class="error">{html.escape(text)}</p>')
-
-    begin = HEAD.format(title=title, style=style, legend=legend)
-    return Format(article, error, begin, "</body>\n</html>\n")
-
-
-def section(place: Place, content: str) -> str:
-    """A document or an error under its name."""
-    [(kind, name)] = place.items()
-    title = f"{kind} {name}" if kind == "line" else name
-    return f"<article>\n<h2>{html.escape(title)}</h2>\n{content}\n</article>\n"
-
-
-def marked(document: Document, classes: Mapping[str, str]) -> str:
-    """The text with its entities marked; all that was given or predicted is escaped."""
-    spans = []
-    for entity in document.entities:
-        start, end, label = entity["start"], entity["end"], entity["label"]
-        name, title = html.escape(label), html.escape(likelihood(entity))
-        inside = html.escape(document.text[start:end])
-        mark = f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>'
-        spans.append((start, end, mark))
-    return replaced(document.text, spans, html.escape)
-
-
-def replaced(text: str, spans: Iterable[tuple[int, int, str]], escape: Callable[[str], str]) -> str:
-    """Return the text with spans (half open, from left to right) replaced by what is given, and all else escaped."""
-    parts, last = [], 0
-    for start, end, new in spans:
-        parts += [escape(text[last:start]), new]
+def parts_of(text: str, spans: Iterable[tuple[int, int, Any]]) -> list[tuple[str, Any]]:
+    """A text in parts: what each span (half open, from left to right) covers with what it has, all else with None."""
+    parts, last = list[tuple[str, Any]](), 0
+    for start, end, each in spans:
+        parts += [(text[last:start], None), (text[start:end], each)]
         last = end
-    return "".join([*parts, escape(text[last:])])
+    return [*parts, (text[last:], None)]

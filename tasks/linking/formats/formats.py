@@ -2,12 +2,13 @@
 
 import importlib.util
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tasks.linking.formats import wikitext
-from tasks.linking.formats.links import wiki_of
-from tasks.linking.formats.page import page
-from tasks.serving.formats import JSON_LINES, Format, Place, Values, json_line
+from tasks.linking.formats.links import address, ordered, wiki_of
+from tasks.serving.formats import JSON_LINES, Format, Place, Values, html_page, json_line, parts_of
 
 FORMATS = ("json", "html", "wikitext", "nif", "elevant")
 
@@ -35,6 +36,25 @@ def find_format(name: str, facts: Mapping[str, Any]) -> Format:
         return elevant(values) if name == "elevant" else wikitext.document(values)
 
     return Format(answer, lambda *_: "", says_errors=False)
+
+
+def page(wiki: str | None) -> Format:
+    """A page of HTML, whose mentions are links where the address of the wiki is known; documents have ids as headings.
+
+    What a mention stands for is its tooltip. An answer raises ValueError where mentions overlap.
+    """
+    form = html_page(
+        "Linked documents",
+        Path(__file__).with_name("links.html"),
+        lambda values: parts_of(values["text"], ((each["start"], each["end"], each) for each in ordered(values))),
+        wiki=wiki,
+        address=address,
+    )
+
+    def answer(place: Place, values: Values) -> str:
+        return form.answer({"id": str(values["id"])} if "id" in values else place, values)
+
+    return replace(form, answer=answer)
 
 
 def elevant(values: Values) -> str:

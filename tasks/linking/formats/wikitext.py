@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tasks.linking.formats.links import LinkedMention, ordered
-from tasks.serving.formats import replaced
+from tasks.serving.formats import parts_of
 
 # In any place; one of two or more in a row; at the beginning of a line.
 ANYWHERE = r"[\[\]{}<>&|]"
@@ -35,7 +35,7 @@ def linked(text: str, links: list[tuple[int, int, str]]) -> str:
     beside = {place for start, end, _ in links for place in (start - 1, end) if text[place : place + 1].isalpha()}
     beside.update(found.start() for found in SPECIAL.finditer(text))
     others = [(place, place + 1, reference(text[place])) for place in beside - inside]
-    return replaced(text, sorted(links + others), str)
+    return "".join(new or part for part, new in parts_of(text, sorted(links + others)))
 
 
 def link(mention: LinkedMention) -> str:

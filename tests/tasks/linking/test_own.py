@@ -11,7 +11,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from pipeline.lookup.mentions import MentionTable
 from tasks.linking.candidates import CandidateFinder
-from tasks.linking.formats.page import content
+from tasks.linking.formats.formats import page
 from tasks.linking.formats.wikitext import document
 from tasks.linking.own import read_own
 from tests.support.asked import Linking
@@ -66,7 +66,8 @@ def test_they_are_no_pages_of_a_wiki(run: Linking, table: Path, tmp_path: Path) 
     own = write(tmp_path / "own.jsonl", ACME)
     [answer], _, _ = run("link", "--mentions", table, "--own", own, data=b"Acme and Bob")
     wiki = "https://en.wikipedia.org/wiki/"
-    assert re.fullmatch(rf'<mark [^>]*>Acme</mark> and <a href="{wiki}B"[^>]*>Bob</a>', content(answer, wiki))
+    shown = page(wiki).answer({"line": 1}, answer)
+    assert re.search(rf'<p dir="auto"><mark [^>]*>Acme</mark> and <a href="{wiki}B"[^>]*>Bob</a></p>', shown)
     assert document(answer).endswith("\nAcme and [[B|Bob]]\n\n")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tasks.ner.columns import read_columns
-from tasks.serving.formats import Document, brat_types, document_of, find_format, marked, page, standoff
+from tasks.serving.formats import Document, brat_types, document_of, find_format, page, standoff
 from tasks.serving.predict import Predictor
 from tests.support.asked import Command, lines
 from tests.support.properties import given, st
@@ -99,6 +99,7 @@ def test_hostile_classes_and_names_are_escaped() -> None:
     assert found.texts[1:] == ["Ada", "<u>bad</u>"]
 
 
+PAGE = page(["O", "A B"])
 ANY_TEXT = st.text(st.sampled_from("ab<>&\"' \n\u2028\té😀"), min_size=1, max_size=20)
 
 
@@ -108,7 +109,7 @@ def test_any_text_is_whole_in_html_and_brat(text: str, places: list[int]) -> Non
     spans = [(start, end) for start, end in zip(ends[::2], ends[1::2], strict=False) if text[start:end].strip()]
     entities = [{"start": start, "end": end, "label": "A B", "probability": 1.0} for start, end in spans]
     document = Document(text, [], entities)
-    found = Page(f"<p>{marked(document, {'A B': 'l0'})}</p>")
+    found = Page(PAGE.answer({"line": 1}, {"text": text, "entities": entities}))
     assert found.texts == [text]
     assert [mark for mark, _ in found.marks] == [text[start:end] for start, end in spans]
     for (start, end), line in zip(
