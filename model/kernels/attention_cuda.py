@@ -212,7 +212,7 @@ def attend_jagged(
     query, key, value = for_words, keys, values
     if for_entities is not None:
         query = torch.cat([for_words, for_entities], dim=-1)
-        is_word = (layout.order < layout.word_count)[:, None, None]
+        is_word = (layout.order < layout.words)[:, None, None]
         key = torch.cat([keys * is_word, keys * ~is_word], dim=-1)  # [k; 0] for words, [0; k] for entities
         value = functional.pad(values, (0, size))  # flash wants equal widths
     sizes = [words + entities for words, entities in layout.lengths]

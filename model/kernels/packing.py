@@ -13,7 +13,24 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class Lengths:
+    """Words and entities of each sequence of a batch, in plain integers: no device is waited for."""
+
+    lengths: tuple[tuple[int, int], ...]
+
+    @functools.cached_property
+    def words(self) -> int:
+        """Words of all sequences."""
+        return sum(words for words, _ in self.lengths)
+
+    @functools.cached_property
+    def entities(self) -> int:
+        """Entities of all sequences."""
+        return sum(entities for _, entities in self.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Packed(Lengths):
     """The places of a batch's tokens without padding; all else is computed once, on the device of the offsets.
 
     Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z:
@@ -23,25 +40,14 @@ class Packed:
 
     word_offsets: Tensor  # (sequences + 1) int32, where the words of each sequence begin among all words
     entity_offsets: Tensor  # (sequences + 1) int32, the same of entities
-    lengths: tuple[tuple[int, int], ...]  # words and entities of each sequence
-
-    @functools.cached_property
-    def word_count(self) -> int:
-        """Words of all sequences."""
-        return sum(words for words, _ in self.lengths)
-
-    @functools.cached_property
-    def entity_count(self) -> int:
-        """Entities of all sequences."""
-        return sum(entities for _, entities in self.lengths)
 
     @functools.cached_property
     def places(self) -> Tensor:
         """For each packed token its place in the order sequence after sequence, (tokens)."""
-        words = spread(self.entity_offsets[:-1], self.word_offsets, self.word_count)
-        entities = spread(self.word_offsets[1:], self.entity_offsets, self.entity_count)
+        words = spread(self.entity_offsets[:-1], self.word_offsets, self.words)
+        entities = spread(self.word_offsets[1:], self.entity_offsets, self.entities)
         moved = torch.cat([words, entities])
-        return moved.add_(count_up(self.word_count, self.entity_count, like=moved))
+        return moved.add_(count_up(self.words, self.entities, like=moved))
 
     @functools.cached_property
     def order(self) -> Tensor:
@@ -59,7 +65,7 @@ class Packed:
         """The layout sequence after sequence, for a model that treats words and entities alike: all count as words."""
         offsets = self.word_offsets + self.entity_offsets
         lengths = tuple((words + entities, 0) for words, entities in self.lengths)
-        return Packed(offsets, torch.zeros_like(offsets), lengths)
+        return Packed(lengths, offsets, torch.zeros_like(offsets))
 
 
 def spread(values: Tensor, offsets: Tensor, count: int) -> Tensor:

@@ -44,11 +44,11 @@ class SelfAttention(nn.Module):
             return self.attend_on_gpu(states, layout)[0]
 
         def arrange(tokens: Tensor) -> Tensor:
-            if layout.entity_count:
+            if layout.entities:
                 tokens = Reordered.apply(tokens, layout.order, layout.places)
             return tokens.unflatten(-1, (self.heads, -1))
 
-        for_words, for_entities = self.queries(states, layout.word_count)
+        for_words, for_entities = self.queries(states, layout.words)
         keys, values = self.key(states), self.value(states)
         entities = None if for_entities is None else arrange(for_entities)
         in_order = arrange(for_words), entities, arrange(keys), arrange(values)
@@ -69,7 +69,7 @@ class SelfAttention(nn.Module):
         And the states for whatever else takes them (`narrow.project`).
         """
         projected, states = project(states, (len(states), self.of_all))
-        if layout.entity_count:
+        if layout.entities:
             projected = Reordered.apply(projected, layout.order, layout.places)
         longest = max(words + entities for words, entities in layout.lengths)
         rows = self.rows(projected, layout.offsets.int(), longest)
@@ -104,8 +104,8 @@ class EntityAwareAttention(SelfAttention):
 
     def attend_on_gpu(self, states: Tensor, layout: Packed) -> tuple[Tensor, Tensor]:
         """Attention over packed states (tokens, hidden): a product for words, one for entities, and the four cases."""
-        counts = [(layout.word_count, self.of_words), (layout.entity_count, self.of_entities)]
-        *projected, states = project(states, *counts[: 2 if layout.entity_count else 1])
+        counts = [(layout.words, self.of_words), (layout.entities, self.of_entities)]
+        *projected, states = project(states, *counts[: 2 if layout.entities else 1])
         offsets = layout.word_offsets, layout.entity_offsets
         longest = (max(counts) for counts in zip(*layout.lengths, strict=True))
         kinds = [self.rows(*each) for each in zip(projected, offsets, longest, strict=False)]
@@ -123,7 +123,7 @@ class EntityAwareAttention(SelfAttention):
 
 def to_packed(tokens: Tensor, layout: Packed) -> Tensor:
     """Tokens (tokens, hidden) that lie sequence after sequence, as they are packed."""
-    return Reordered.apply(tokens, layout.places, layout.order) if layout.entity_count else tokens
+    return Reordered.apply(tokens, layout.places, layout.order) if layout.entities else tokens
 
 
 def has_kernel(states: Tensor, head_size: int) -> bool:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.kernels.packing import Packed, count_up, spread
+from model.kernels.packing import Lengths, Packed, count_up, spread
 from model.luke.config import LukeConfig
 
 Integers = NDArray[np.int64]
@@ -36,23 +36,12 @@ class MaskedSequence:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The counts of a flat batch, in plain integers: the host knows them without waiting for a device."""
+class Shape(Lengths):
+    """The counts of a flat batch: the host knows them without waiting for a device."""
 
-    lengths: tuple[tuple[int, int], ...]  # words and entities of each sequence
     mention_words: int  # words of all mentions, cut at the longest that the sequences have
     masked_words: int  # of all sequences
     masked_entities: int
-
-    @functools.cached_property
-    def words(self) -> int:
-        """Words of all sequences."""
-        return sum(words for words, _ in self.lengths)
-
-    @functools.cached_property
-    def entities(self) -> int:
-        """Entities of all sequences."""
-        return sum(entities for _, entities in self.lengths)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -100,7 +89,7 @@ class FlatBatch:
     @functools.cached_property
     def layout(self) -> Packed:
         """The layout of the tokens."""
-        return Packed(self.fields[1], self.fields[7], self.shape.lengths)
+        return Packed(self.shape.lengths, self.fields[1], self.fields[7])
 
     @property
     def word_places(self) -> Tensor:

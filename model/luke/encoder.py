@@ -134,7 +134,7 @@ class LukeModel(nn.Module):
 
         With `gradient_checkpointing` a layer's inner states are computed again when needed.
         """
-        if layout.entity_count and not self.config.use_entity_aware_attention:
+        if layout.entities and not self.config.use_entity_aware_attention:
             return self.encode_mixed(states, layout, rows)
         dtype = states.dtype
         if cast(EncoderLayer, self.layers[0]).is_narrow(states):  # what passes from layer to layer

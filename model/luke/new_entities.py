@@ -57,7 +57,7 @@ def hide_entities(luke: LukeModel, inputs: FlatBatch) -> None:
     def set_query(attention: nn.Module, arguments: tuple[Tensor, Packed]) -> None:
         assert isinstance(attention, EntityAwareAttention)
         states, layout = arguments
-        of_entities = attention.key(states[layout.word_count :])
+        of_entities = attention.key(states[layout.words :])
         keys = of_entities.unflatten(-1, (attention.heads, attention.head_size))
         scores = torch.full((attention.heads, len(keys), 1), SCORE * attention.head_size**0.5)
         found = torch.linalg.lstsq(keys.transpose(0, 1), scores.to(keys), driver="gelsd").solution

@@ -43,7 +43,7 @@ def test_attention_is_that_of_products(kind: type[SelfAttention], name: str, pre
     """In bf16 by cases, in float32 in one call over jagged tensors."""
     torch.manual_seed(0)
     attention, layout = shake(kind(CONFIG)), layout_of(LENGTHS[name])
-    states = torch.randn(layout.word_count + layout.entity_count, CONFIG.hidden_size)
+    states = torch.randn(layout.words + layout.entities, CONFIG.hidden_size)
     wanted, of_wanted = attended(attention, states, layout)
     of_wanted = {key: value.clone() for key, value in of_wanted.items()}
     attention.to(DEVICE)

@@ -15,7 +15,7 @@ def layout_of(lengths: Sequence[tuple[int, int]], device: torch.device | str = "
     """The layout of sequences with so many words and entities."""
     counts = torch.tensor(lengths, dtype=torch.int32).T
     words, entities = functional.pad(counts.cumsum(dim=1, dtype=torch.int32), (1, 0)).to(device)
-    return Packed(words, entities, tuple(lengths))
+    return Packed(tuple(lengths), words, entities)
 
 
 def random_flat(lengths: Sequence[tuple[int, int]], config: LukeConfig, seed: int = 0) -> FlatBatch:

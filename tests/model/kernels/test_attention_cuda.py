@@ -55,7 +55,7 @@ def test_gradients_are_those_of_one_softmax_under_the_same_noise(dropout: float)
     layout, kernel = layout_of(LENGTHS), Remembering()
     kinds = [
         torch.randn(count, 4, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
-        for count in (layout.word_count, layout.entity_count)
+        for count in (layout.words, layout.entities)
     ]
     longest = [max(counts) for counts in zip(*LENGTHS, strict=True)]
     places = tuple(zip((layout.word_offsets, layout.entity_offsets), longest, strict=True))

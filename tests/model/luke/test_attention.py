@@ -20,7 +20,7 @@ LAYOUT = layout_of(LENGTHS)
 
 def make_states(seed: int = 0) -> Tensor:
     torch.manual_seed(seed)
-    return torch.randn(LAYOUT.word_count + LAYOUT.entity_count, TINY.hidden_size, requires_grad=True)
+    return torch.randn(LAYOUT.words + LAYOUT.entities, TINY.hidden_size, requires_grad=True)
 
 
 def make_attention(seed: int = 1) -> EntityAwareAttention:

@@ -103,7 +103,7 @@ def test_original_attention_has_a_sequence_s_words_and_entities_together(
     found = module(flat, flat.masked_entities if asks_for_rows else None)
     order = torch.arange(len(states)) if entity_aware else flat.layout.order
     torch.testing.assert_close(given[0][0], states[order])
-    assert {layout.entity_count for _, layout in given} == {flat.shape.entities if entity_aware else 0}
+    assert {layout.entities for _, layout in given} == {flat.shape.entities if entity_aware else 0}
     wanted = run_transformers(theirs, batch)
     torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
 
