@@ -11,17 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, list_lengths, open_table
+from model.luke.batch import Integers
 from model.luke.config import MASKED_SHARE, SPECIAL_ENTITIES
 
 # The same for every model, whatever its seed, profile or step.
 SEED, PROFILE = 20_201_116, "fixed"
 COLUMNS = ("commonest", "commonest_known")
 ORIGIN = b"sequences"
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,11 @@ class LukeConfig:
             raise ValueError(
                 f"{source}: the model was fine-tuned for {values['task']}; give the pretrained one that it was made of"
             )
-        _check_keys(values, source)
+        known = {field.name for field in fields(cls)}
+        unknown, missing = sorted(set(values) - known), sorted(known - set(values) - {"word_encoder"})
+        if unknown or missing:
+            found = f"unknown keys {', '.join(unknown) or 'none'}; missing keys {', '.join(missing) or 'none'}"
+            raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
         try:
             return cls(**values)
         except ValueError as error:
@@ -125,14 +129,6 @@ def check_type(name: str, value: object, wanted: type) -> None:
     accepted: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
     is_accepted = isinstance(value, accepted) and (wanted is bool or not isinstance(value, bool))
     check_value(is_accepted, name, value, f"of type {wanted.__name__}")
-
-
-def _check_keys(values: Mapping[str, Any], source: str) -> None:
-    known = {field.name for field in fields(LukeConfig)}
-    unknown, missing = sorted(set(values) - known), sorted(known - set(values) - {"word_encoder"})
-    if unknown or missing:
-        found = f"unknown keys {', '.join(unknown) or 'none'}; missing keys {', '.join(missing) or 'none'}"
-        raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
 
 
 def _of_tables(tables: Tables) -> LukeConfig:

@@ -4,22 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
+from model.luke.batch import Integers
 from model.luke.config import SPECIAL_ENTITIES
 
 TITLE_SHARE = 0.3  # of the whole title beside the name
 DEVIATION = 0.1  # of entities' vectors
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class TitleWords:
     """The word ids of entities' titles one after the other, and where each entity's begin (entities + 1)."""
 
-    word_ids: Numbers
-    offsets: Numbers
+    word_ids: Integers
+    offsets: Integers
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,11 @@ class Titles:
 
 
 def vectors_of_titles(table: torch.Tensor, titles: Titles) -> torch.Tensor:
-    """For each entity (entities, hidden) what its title's words have in `table`, with a standard deviation of 0.1."""
-    return scale(named_vectors(table, titles, table.mean(dim=0)))
+    """For each entity (entities, hidden) what its title's words have in `table`.
 
-
-def scale(vectors: torch.Tensor) -> torch.Tensor:
-    """These vectors (entities, hidden), with a standard deviation of 0.1 without the special ones, unless it is 0."""
+    Their standard deviation is 0.1 without the special ones, unless it is 0.
+    """
+    vectors = named_vectors(table, titles, table.mean(dim=0))
     deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
     return vectors.mul_(DEVIATION / deviation) if deviation > 0 else vectors
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -24,7 +23,7 @@ from model.data.masking import Masker
 from model.data.shards import Corpus, epoch_order, list_lengths
 from model.files import EVALUATION, PRETRAINING, read_optional, save_model, write_aside, write_json
 from model.hf.load import load_strictly, read_model
-from model.luke.batch import collate
+from model.luke.batch import Integers, collate
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.luke.titles import named_vectors
@@ -41,7 +40,6 @@ BATCH = 32
 LOGITS_AT_ONCE = 1 << 24
 SEED = 20_201_116
 ROWS, BIAS = "luke.entity_embeddings.token.weight", "entity_head.bias"
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
