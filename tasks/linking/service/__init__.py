@@ -5,6 +5,6 @@ requests     what requests ask for, their limits, and their links
 batching     requests that are computed one after another, or together
 places       how many requests may come and wait, and who makes room
 connections  those of slow clients, which come to an end
-page         the page to type into, whose files page/ has
+page         the files of the page to type into
 schema       the service as OpenAPI describes it
 """

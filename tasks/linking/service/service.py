@@ -15,18 +15,20 @@ import os
 import socket
 import sys
 import time
+import tomllib
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tasks.linking.formats.links import wiki_of
 from tasks.linking.linker import Linker
 from tasks.linking.service.batching import Batches, Read
-from tasks.linking.service.page import add_page
 from tasks.linking.service.places import Places, Refused
 from tasks.linking.service.requests import Limits, link, read_nif, read_request
 
+PAGE = Path(__file__).with_name("page")  # to type into: files that ask for nothing but the service's answers
 NAME = 32  # bytes of a text to each of its names: fewer are rare
 MOST_GLOBAL = 100  # mentions of a request that are answered one after the other
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
@@ -124,6 +126,16 @@ def make_app(linker: Linker, limits: Limits) -> Any:
         return JSONResponse({"error": f"{type(error).__name__}; the service's stderr says more"}, 500)
 
     return app
+
+
+def add_page(app: Any) -> None:
+    """Add the page at /, and the files that it needs."""
+    from starlette.responses import Response
+
+    told = tomllib.loads((PAGE / "page.toml").read_text(encoding="utf-8"))
+    for path, (name, kind) in told["files"].items():
+        file = Response((PAGE / name).read_bytes(), media_type=kind, headers=told["headers"])
+        app.add_route(path, file, methods=["GET"], include_in_schema=False)
 
 
 async def while_there(request: Any, reply: Coroutine[Any, Any, bytes]) -> bytes:
