@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 
 from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import add_options, fine_tuned_folder, run
@@ -16,14 +15,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add_options(parser, "export", "fine_tuned", task=TASKS)
     options = parser.parse_args(arguments)
-    run(partial(write, options))
 
+    def write() -> None:
+        folder = fine_tuned_folder(options.folder, options.task)
+        export(folder, options.output, entity_vocab=options.entity_vocab)
+        print(f"{options.output}: a model for transformers")
 
-def write(options: argparse.Namespace) -> None:
-    """Export what the options name. Raises: ValueError as `export` does."""
-    folder = fine_tuned_folder(options.folder, options.task)
-    export(folder, options.output, entity_vocab=options.entity_vocab)
-    print(f"{options.output}: a model for transformers")
+    run(write)
 
 
 if __name__ == "__main__":

@@ -8,20 +8,15 @@ from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import OPTIONS, add_options, run
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line, with a subcommand for each task."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the scores; an error is one line and status 1. Each task has a subcommand."""
     whole = argparse.ArgumentParser(prog="python -m tasks.score", description="Score predictions without a model.")
     commands = whole.add_subparsers(dest="task", required=True)
     for task in TASKS:
         command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
         # Those of the task have the names of the keywords of its scores.
         add_options(command, "score_files", *({task} & OPTIONS.keys()))
-    return whole
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the scores; an error is one line and status 1."""
-    values = vars(parser().parse_args(arguments))
+    values = vars(whole.parse_args(arguments))
     score_files = TASKS[values.pop("task")].score_files
 
     def print_scores() -> None:
