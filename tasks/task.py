@@ -194,8 +194,7 @@ class Task(Protocol[Dataset, Feature]):
     """A task; `Dataset` is a split, `Feature` an input of the model."""
 
     PRESETS: Mapping[str, Hyperparameters]
-    PREDICTIONS_SUFFIX: str
-    """The end of the names of files with predictions."""
+    PREDICTIONS_SUFFIX: str  # the end of the names of files with predictions
     DEV_METRIC: str = "f1"
     """The score on dev by which epochs and hyperparameters are chosen: exact_match or f1, which all tasks have."""
     BEST_EPOCH_IN_PAPER: bool = False
@@ -209,8 +208,7 @@ class Task(Protocol[Dataset, Feature]):
     ENTITY_ROWS: tuple[int, ...] | None = (0, 2)
     """The special entities that fine-tuning keeps, by their rows in our tables, [PAD] first; None: all rows,
     untrained."""
-    ARCHITECTURE: str | None = None
-    """The class of transformers that has the same classifier, if there is one."""
+    ARCHITECTURE: str | None = None  # the class of transformers that has the same classifier, if there is one
 
     # Read
 

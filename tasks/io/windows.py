@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 STRIDE = 128
 
 Integers = NDArray[np.int64]
-CharacterSpan = tuple[int, int]
-"""The first character, and the one after the last."""
+CharacterSpan = tuple[int, int]  # the first character, and the one after the last
 Placed = TypeVar("Placed", bound=tuple[Any, ...])
 """A place in a text or a sentence: its start, its end, and what else there is."""
 

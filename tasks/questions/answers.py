@@ -197,10 +197,8 @@ class QuestionTask(Task[Any, Any], Protocol):
 
     PREDICTIONS_SUFFIX: str = ".json"
     READS_IN_WINDOWS: bool = True
-    LABELS: tuple[str, ...]
-    """What the rows of the classifier find."""
-    WANTED: str
-    """What a question has that can be learnt, and what to look at where none has it."""
+    LABELS: tuple[str, ...]  # what the rows of the classifier find
+    WANTED: str  # what a question has that can be learnt, and what to look at where none has it
 
     def label_names(self, datasets: Mapping[str, Any], listed: Sequence[str]) -> tuple[str, ...]:
         """Return LABELS.

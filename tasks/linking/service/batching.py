@@ -27,10 +27,8 @@ class LinkRequest:
     write: Callable[[Sequence[Answer]], bytes] | None = None
 
 
-Read = Callable[[bytes], LinkRequest]
-"""The request of a body. Raises: Exception for what is none."""
-Check = Callable[[], None]
-"""Raises: Gone where nobody waits any more for what is computed."""
+Read = Callable[[bytes], LinkRequest]  # the request of a body; raises an Exception for what is none
+Check = Callable[[], None]  # raises Gone where nobody waits any more for what is computed
 Link = Callable[[LinkRequest, Check], list[Answer]]
 """An answer to each of the documents, with a check between its parts. Raises: whatever goes wrong with one of them."""
 
