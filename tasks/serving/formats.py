@@ -162,13 +162,11 @@ def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Forma
 
 def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
     """For each file the name that its annotations get. Raises: ValueError where two files would get the same."""
-    names: dict[str, str] = {}
+    names: dict[str, Path] = {}
     for path in paths:
-        if path.stem in names.values():
-            other = next(each for each, name in names.items() if name == path.stem)
+        if (other := names.setdefault(path.stem, path)) is not path:
             raise ValueError(f"{path} and {other}: brat's files of both would be {path.stem}.ann; rename one")
-        names[str(path)] = path.stem
-    return names
+    return {str(path): name for name, path in names.items()}
 
 
 # A part without what some reader takes for the end of a line, and without blanks at its ends.

@@ -5,6 +5,7 @@ A document begins with -DOCSTART- and its name in brackets; an empty line ends a
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -38,18 +39,13 @@ def read_aida(path: Path, left_out: Skipped | None = None) -> Iterator[Document]
 
 def _documents(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The lines of each document, and the number of the first."""
-    first, lines = 0, list[str]()
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.startswith(START):
-            if lines:
-                yield first, lines
-            first, lines = number, [line]
-        elif lines:
-            lines.append(line)
-        elif line.strip():
+    lines = read_text(path).split("\n")
+    starts = [place for place, line in enumerate(lines) if line.startswith(START)]
+    for number, line in enumerate(lines[: starts[0] if starts else None], start=1):
+        if line.strip():
             raise ValueError(f"{path}:{number}: found {line[:40]!r}; wanted {START} before the first token")
-    if lines:
-        yield first, lines
+    for start, end in pairwise([*starts, len(lines)]):
+        yield start + 1, lines[start:end]
 
 
 def _read(path: Path, first: int, lines: list[str], left_out: Skipped | None) -> Document:
