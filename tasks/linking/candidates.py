@@ -157,13 +157,9 @@ class CandidateFinder:
         return dict(found)
 
     def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
-        found = NOTHING
         steps = {guesses.EXACT: self._exact, guesses.TITLE: self._title, guesses.LETTERS: self._letters}
-        for step, find in steps.items():
-            items, links = find(text, without)
-            if items:
-                found = Candidates(step, items, links)
-                break
+        looks = (Candidates(step, *find(text, without)) for step, find in steps.items())
+        found = next((each for each in looks if each.items), NOTHING)
         return self.own.beside(found, text, self.most) if self.own else found
 
     def _exact(self, text: str, without: OwnLinks) -> _Found:
