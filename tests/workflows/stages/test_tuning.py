@@ -138,11 +138,12 @@ def test_settings_that_fail_are_listed_and_tried_again(
 
 def test_the_next_run_takes_the_best_setting(tmp_path: Path, tables: Tables) -> None:
     asked = {"tasks": ("relation_classification", "extractive_qa"), "variants": ("luke",), "seeds": (1, 2)}
-    run = run_with(tmp_path, tables, **asked, tuned=True)
+    run = run_with(tmp_path, tables, **asked, tuned=True, tuning_patience=3)
     grid = FineTuneGrid(settings=run)
     grid.run()
     search, *_ = grid.parts()
-    assert search.folder == tune(tmp_path, tables).folder, "one for both seeds, and none for SQuAD, as in the paper"
+    alone = tune(tmp_path, tables, tuning_patience=3)
+    assert search.folder == alone.folder, "one for both seeds, and none for SQuAD, as in the paper"
     best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
     records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
     for cell in records[:2]:
@@ -151,9 +152,9 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, tables: Tables) -> 
         assert {name: found[name] for name in best} == best
         assert found["patience"] == 0
     assert records[2]["preset"] == "tiny"
-    alone = TunedFineTune(settings=run, task="relation_classification", seed=1)
-    assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
-    assert alone.complete()
+    tuned = TunedFineTune(settings=run, task="relation_classification", seed=1)
+    assert {name: stage.folder for name, stage in tuned.requires().items()} == {"Tune": search.folder}
+    assert tuned.complete()
 
 
 def test_a_search_that_fails_stops_only_its_own_cells(
@@ -216,11 +217,3 @@ def test_a_learning_rate_changes_the_classifiers_in_proportion() -> None:
     assert found == replace(preset, learning_rate=5e-5, head_learning_rate=pytest.approx(1e-3), batch_size=3)
     same = changed(replace(preset, head_learning_rate=1e-4), {"learning_rate": 3e-5})
     assert same.head_learning_rate == same.learning_rate == 3e-5
-
-
-def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, tables: Tables) -> None:
-    one, asked = {"task": "ner", "variant": "roberta"}, {"tasks": ("ner",), "variants": ("roberta",)}
-    run = run_with(tmp_path, tables, **asked, tuned=True, tuning_patience=3)
-    search = Tune(settings=run, **one)
-    assert TunedFineTune(settings=run, seed=7, **one).requires()["Tune"].folder == search.folder
-    assert FineTuneGrid(settings=run).parts()[0].folder == search.folder
