@@ -1,7 +1,6 @@
 """Formats that users have, through the command: read, fine-tuned on and scored as they are."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from tasks.ner import task as ner
 from tasks.ner.columns import ColumnFile
 from tasks.score import main as score
 from tests.support.fine_tuned import EXAMPLES, pretrained
-from tests.support.stages import run_forked, run_luigi, run_of, write_run
+from tests.support.stages import run_luigi, run_of, write_run
 from workflows import FineTune
 from workflows.stages.task_stage import data_identity
 
@@ -129,16 +128,3 @@ def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
     table_of([{"tokens": ["Ada", "met"], "ner_tags": [1, 0]}]).save_to_disk(str(tmp_path / "train"))
     [table] = tmp_path.glob("train/data-*.arrow")
     assert ner.TASK.read(table).sentences[0].spans == ((0, 1, "PER"),)
-
-
-@pytest.mark.slow
-def test_the_command_says_what_is_wrong_in_a_line(tmp_path: Path) -> None:
-    """`tests/tasks/test_hostile_files.py` has many more."""
-    shutil.copytree(EXAMPLES / "ner", tmp_path / "data")
-    path = split_file(tmp_path / "data", "train")
-    path.write_bytes(b"Ada B-PER\n\xff O\n")
-    write_run(tmp_path, **tables_of(tmp_path, data={"ner": "data"}))
-    result = run_forked("FineTune", "--task", "ner", "--workdir", ".", cwd=tmp_path)
-    assert result.returncode == 30
-    [line] = result.stderr.splitlines()
-    assert line.startswith(f"ERROR: FineTune: {path}: byte 10 is not UTF-8; convert the file to UTF-8")
