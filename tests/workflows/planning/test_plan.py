@@ -15,6 +15,7 @@ from workflows import FetchDump, Plan
 from workflows.base import machine
 from workflows.planning import plan
 from workflows.planning.plan import Cost, Estimate, read_costs
+from workflows.run.file import Run
 
 DUMP = str(DATA / "wiki-40.xml")
 
@@ -57,7 +58,8 @@ def test_every_example_run_starts_up_to_its_plan(tmp_path: Path, path: Path) -> 
     result = run_forked("Plan", "--run", path, *flags, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stderr.splitlines()[-1].startswith("all ")
-    assert (tmp_path / "work" / "run.toml").is_file()
+    gold = Run.read(str(tmp_path / "work")).linking.gold
+    assert (path.stem == "demo") == Path(gold).is_file(), "paths are relative to the file"
 
 
 def set_free_room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:

@@ -193,10 +193,3 @@ def test_a_run_is_the_same_after_a_journey_as_text(
     again = Run.from_json(run.json)
     assert again == run
     assert hash(again) == hash(run)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "examples/runs").glob("*.toml")), ids=lambda path: path.stem)
-def test_the_examples_are_runs(path: Path) -> None:
-    run = Run.of_tables(tomllib.loads(path.read_text(encoding="utf-8")), workdir="work", source=str(path))
-    assert run.preset in PRESET_TABLES
-    assert not run.linking.gold or Path(run.linking.gold).is_file(), "paths are relative to the file"
