@@ -87,18 +87,13 @@ def test_padding_between_streams_hides_none_of_them(padding: int) -> None:
     assert b"".join(block for _, block in read(data)) == original
 
 
-def test_a_cut_file_filled_up_with_zeros_is_cut() -> None:
-    data = bz2.compress(text(3, 4 * BLOCK), 1)
-    for count in (100, 12_000_000):
-        with pytest.raises(EOFError, match="inside the block that begins at byte"):
-            read(data[: len(data) // 2] + bytes(count))
-
-
-@pytest.mark.parametrize("missing", [1, 9, 15, 1000, 40_000])
-def test_a_cut_file_is_told_apart_from_a_damaged_one(missing: int) -> None:
+@pytest.mark.parametrize(
+    ("missing", "zeros"), [(1, 0), (9, 0), (15, 0), (1000, 0), (40_000, 0), (60_000, 100), (60_000, 12_000_000)]
+)
+def test_a_cut_file_is_told_apart_from_a_damaged_one(missing: int, zeros: int) -> None:
     data = bz2.compress(text(3, 4 * BLOCK), 1)
     with pytest.raises(EOFError, match="inside the block that begins at byte"):
-        read(data[:-missing])
+        read(data[:-missing] + bytes(zeros))
 
 
 def test_damage_is_named() -> None:

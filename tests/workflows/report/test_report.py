@@ -22,7 +22,6 @@ from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
 from tests.support.stages import run_of
 from workflows.report.charts import POINTS, charts, held_out_words, known_entities, losses, reliability
-from workflows.report.corpus import corpus_figures
 from workflows.report.drawing import CHART
 from workflows.report.linking import shown_document
 from workflows.report.paper.comparison import compare
@@ -386,10 +385,6 @@ def test_the_report_shows_no_path_of_the_machine() -> None:
     shown = shown_settings(run)
     found = [shown[name] for name in ("workdir", "corpus.dump", "fine_tuning.data.ner", "fine_tuning.seeds")]
     assert found == ["work", "a/b", "conll", "42"]
-
-
-def test_without_a_mention_table_there_is_no_corpus() -> None:
-    assert corpus_figures({}) is None
 
 
 def test_the_tasks_that_stages_know_are_all_there_are() -> None:
