@@ -11,6 +11,7 @@ from pipeline.dump.pages import read_site_info
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.storage.blocks import Block, PageMarker
 from tests.support import DATA
+from tests.support.manifests import write_manifest
 
 ROW = {
     "page_id": 1,
@@ -36,10 +37,8 @@ def folder(tmp_path: Path) -> Path:
     )
     drops = {"links:file": 2, "links:category": 1234}
     facts = {"metrics": {"test": {"f1": 0.5}}}
-    manifest = storage.Manifest(
-        files, {"pages": 1}, drops, facts, stage="ExtractPages", version=1, parameters={"profile": "fixed"}, inputs={}
-    )
-    storage.write_manifest(str(tmp_path), manifest)
+    others = {"rows": {"pages": 1}, "drops": drops, "facts": facts, "parameters": {"profile": "fixed"}}
+    write_manifest(tmp_path, "ExtractPages", files, **others)
     return tmp_path
 
 
@@ -61,10 +60,7 @@ def test_nothing_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Wherever it stands: in a value, in a column's name, in a text, in a name of a manifest, in an error."""
     pq.write_table(pa.table({f"a{sign}b": [f"c{sign}d", None]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"text": [f"e{sign}f"], "links": [[]]}), tmp_path / "b.parquet")
-    manifest = storage.Manifest(
-        (), drops={f"m{sign}n": 1}, stage="S", version=1, parameters={f"i{sign}j": f"k{sign}l"}, inputs={}
-    )
-    storage.write_manifest(str(tmp_path), manifest)
+    write_manifest(tmp_path, "S", drops={f"m{sign}n": 1}, parameters={f"i{sign}j": f"k{sign}l"})
     assert [look.main([str(tmp_path / name)]) for name in ("a.parquet", "b.parquet", "")] == [0, 0, 0]
     assert look.main([str(tmp_path), "--table", f"o{sign}p"]) == 1
     shown = "".join(capsys.readouterr())
@@ -94,9 +90,7 @@ def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixt
     path, folder = str(DATA / "wiki-40.xml"), str(tmp_path)
     arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
     record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt"))
-    storage.write_manifest(
-        folder, storage.Manifest(record.files, stage="ExtractPages", version=1, parameters={}, inputs={})
-    )
+    write_manifest(folder, "ExtractPages", record.files)
     row = max(storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"]))
     for page in (row["title"], str(row["page_id"])):
         assert look.main([folder, "--page", page]) == 0

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import schemas, storage
+from pipeline import schemas
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.title_vectors import write_vectors
 from tests.support import oracle_contexts as oracle
 from tests.support import oracle_tables
+from tests.support.manifests import write_manifest
 from tests.support.mentions import DUMP, write_tables
 from tests.support.oracle_tables import Pages
 
@@ -62,13 +63,5 @@ def _write(
     for title, vector in (vectors or {}).items():
         numbers[titles.index(title), : len(vector)] = vector
     written.append(write_vectors(str(folder), [numbers]))
-    manifest = storage.Manifest(
-        stage="BuildContexts",
-        version=1,
-        parameters={"held_out": held_out},
-        inputs={},
-        files=(*files, *written),
-        drops=drops or {},
-        facts={"paragraphs": paragraphs, "dump": [DUMP], "language": "en"},
-    )
-    storage.write_manifest(str(folder), manifest)
+    others = {"drops": drops or {}, "facts": {"paragraphs": paragraphs, "dump": [DUMP], "language": "en"}}
+    write_manifest(folder, "BuildContexts", (*files, *written), parameters={"held_out": held_out}, **others)

@@ -17,6 +17,7 @@ from pipeline.lookup import mentions, page_names, targets
 from pipeline.lookup.entities import EntityVocab
 from pipeline.wikitext.extract import extract
 from tests.support import oracle_tables as oracle
+from tests.support.manifests import write_manifest
 from tests.support.oracle_tables import Pages, Row
 
 DUMP = "dump.xml.bz2"
@@ -77,15 +78,8 @@ def write_mentions(
         "entities": len(vocab),
         "entities_sha256": vocab.digest(),
     }
-    manifest = storage.Manifest(
-        (*files, *named_files, *end_files, *lookup, *listed),
-        facts=facts,
-        stage="BuildMentionTable",
-        version=4,
-        parameters={"profile": profile},
-        inputs={},
-    )
-    storage.write_manifest(str(folder), manifest)
+    written = (*files, *named_files, *end_files, *lookup, *listed)
+    write_manifest(folder, "BuildMentionTable", written, facts=facts, parameters={"profile": profile})
     return Table(profile, table, named, ends, titles, vocab)
 
 
@@ -119,15 +113,8 @@ def finished_table(folder: Path, profile: str, *parts: list[Any], language: str 
             writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
         files.append(storage.describe(str(folder), path, len(rows)))
     lookup = mentions.write_lookup(str(folder), [str(folder / entry.path) for entry in files], language)
-    manifest = storage.Manifest(
-        stage="BuildMentionTable",
-        version=1,
-        parameters={"profile": profile},
-        inputs={},
-        files=(*files, *lookup),
-        facts={"longest_mention": 9, "language": language, "dump": [DUMP]},
-    )
-    storage.write_manifest(str(folder), manifest)
+    facts = {"longest_mention": 9, "language": language, "dump": [DUMP]}
+    write_manifest(folder, "BuildMentionTable", (*files, *lookup), facts=facts, parameters={"profile": profile})
     return mentions.MentionTable(str(folder))
 
 

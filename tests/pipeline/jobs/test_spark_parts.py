@@ -17,6 +17,7 @@ import pytest
 from pipeline import storage
 from pipeline.jobs import spark_parts
 from pipeline.jobs.spark_parts import SparkJob, check_parts
+from tests.support.manifests import write_manifest
 from workflows.engines import spark as engine
 
 pytestmark = pytest.mark.slow
@@ -244,9 +245,7 @@ def test_reading_leaves_no_file_out(spark: Any, tmp_path: Path) -> None:
         with storage.parquet_rows(str(tmp_path / f"words/{number:02}.parquet"), SMALL) as rows:
             rows.extend([(f"word {number}",)])
         files.append(storage.describe(str(tmp_path), f"words/{number:02}.parquet", 1))
-    storage.write_manifest(
-        str(tmp_path), storage.Manifest(tuple(files), stage="Stage", version=1, parameters={}, inputs={})
-    )
+    write_manifest(tmp_path, "Stage", files)
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup())
     table = SparkJob(spark, {"Stage": str(tmp_path)}, "", "", parts=1).read("Stage", "words/")

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("marisa_trie", reason="contexts are read with marisa-trie")
 
-from pipeline import storage
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import ContextTable, words_of
 from tests.support import DATA, oracle_tables
 from tests.support import oracle_contexts as oracle
 from tests.support.contexts import write_context_table, write_contexts
+from tests.support.manifests import write_manifest
 from tests.support.mentions import pages_of_dump
 from tests.support.oracle_tables import Pages
 
@@ -106,8 +106,7 @@ def test_words(text: str, words: list[str]) -> None:
 
 
 def test_another_stages_folder_has_no_contexts(pages: Pages, tmp_path: Path) -> None:
-    manifest = storage.Manifest(stage="ExtractPages", version=1, parameters={}, inputs={}, files=())
-    storage.write_manifest(str(tmp_path / "pages"), manifest)
+    write_manifest(tmp_path / "pages", "ExtractPages")
     with pytest.raises(ValueError, match="made by ExtractPages; wanted the folder of BuildContexts"):
         ContextTable(str(tmp_path / "pages"))
     with pytest.raises(ValueError, match=r"manifest\.json: not there; run the stage that makes it"):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import storage
 from pipeline.lookup.mentions import MentionEntry, MentionTable, MentionTarget
+from tests.support.manifests import write_manifest
 from tests.support.mentions import finished_table
 
 ROWS = [
@@ -54,8 +54,7 @@ def test_mentions_of_a_text_in_the_papers_profile(tmp_path: Path) -> None:
 
 
 def test_another_stages_folder_is_no_mention_table(tmp_path: Path) -> None:
-    manifest = storage.Manifest(stage="ExtractPages", version=1, parameters={}, inputs={}, files=())
-    storage.write_manifest(str(tmp_path), manifest)
+    write_manifest(tmp_path, "ExtractPages")
     with pytest.raises(ValueError, match="made by ExtractPages; wanted the folder of BuildMentionTable"):
         MentionTable(str(tmp_path))
 

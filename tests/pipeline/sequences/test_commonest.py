@@ -16,6 +16,7 @@ from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import shard
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
+from tests.support.manifests import write_manifest
 from tests.support.mentions import finished_table
 
 SHARE = 0.5
@@ -57,10 +58,7 @@ def write_held_out(folder: Path, tokenizer: Path, *files: list[list[tuple[str, i
                     ends.append(len(words))
                 writer.extend(number, [Sequence(words, [label for _, label in row], starts, ends)])
         entries.append(storage.describe(str(folder), path, len(rows)))
-    manifest = storage.Manifest(
-        stage="BuildSequences", version=1, parameters={"held_out": SHARE}, inputs={}, files=tuple(entries)
-    )
-    storage.write_manifest(str(folder), manifest)
+    write_manifest(folder, "BuildSequences", entries, parameters={"held_out": SHARE})
 
 
 def write_links(folder: Path, *links: tuple[int, str, str]) -> None:
@@ -71,8 +69,7 @@ def write_links(folder: Path, *links: tuple[int, str, str]) -> None:
         with storage.parquet_rows(str(folder / path), schemas.LINKS.schema) as writer:
             writer.extend((*link, "page") for link in rows)
         files.append(storage.describe(str(folder), path, len(rows)))
-    manifest = storage.Manifest(stage="ResolveLinks", version=1, parameters={}, inputs={}, files=tuple(files))
-    storage.write_manifest(str(folder), manifest)
+    write_manifest(folder, "ResolveLinks", files)
 
 
 def labels(

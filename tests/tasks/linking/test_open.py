@@ -18,6 +18,7 @@ from tasks.linking.open import LinkerSettings, open_linker, with_certainty
 from tasks.linking.options import settings_of
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG, fine_tuned
+from tests.support.manifests import write_manifest
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 
@@ -90,9 +91,7 @@ def test_a_linkers_folder_is_whole_or_refused(folder: Path, capsys: pytest.Captu
         settings("--linker", str(linker))
     names = ("calibration/local.json", "calibration/global.json")
     files = tuple(storage.describe(str(linker), name) for name in names)
-    storage.write_manifest(
-        str(linker), storage.Manifest(files, stage="BuildLinker", version=1, parameters={}, inputs={})
-    )
+    write_manifest(linker, "BuildLinker", files)
     whole = settings("--linker", str(linker))
     paths = whole.mentions, whole.contexts, whole.model, whole.calibration
     assert paths == tuple(str(linker / name) for name in ("mentions", "contexts", "model", "calibration/local.json"))

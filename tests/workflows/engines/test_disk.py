@@ -14,6 +14,7 @@ from pipeline import storage
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.storage.blocks import Block
 from tests.support import DATA, ROOT
+from tests.support.manifests import write_manifest
 from tests.support.stages import changed, run_of
 from workflows import BuildMentionTable, ExtractPages, ResolveRedirects
 from workflows.base.stage import Stage
@@ -108,10 +109,7 @@ def finish_upstream(stage: Stage, gigabytes: int) -> None:
         with path.open("wb") as file:
             file.truncate(gigabytes * 10**9)
         entry = storage.FileEntry("paragraphs/block-00000.parquet", gigabytes * 10**9, "")
-        manifest = storage.Manifest(
-            (entry,), {"bytes": 1}, stage=type(each).__name__, version=1, parameters={}, inputs={}
-        )
-        storage.write_manifest(each.folder, manifest)
+        write_manifest(each.folder, type(each).__name__, [entry], rows={"bytes": 1})
 
 
 def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(

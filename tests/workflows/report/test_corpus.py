@@ -11,6 +11,7 @@ import pytest
 from pipeline import schemas, storage
 from pipeline.lookup.entities import EntityVocab
 from pipeline.sequences.shards import SIZES, describe_sequences
+from tests.support.manifests import write_manifest
 from tests.support.shards import random_rows, write_sequences
 from workflows.report import corpus
 from workflows.report.corpus import entity_figures, lost_text, ranked_entities, sequence_rows
@@ -49,9 +50,7 @@ def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int,
         columns = [dict(zip(schema.names, row, strict=True)) for row in rows]
         pq.write_table(pa.Table.from_pylist(columns, schema), folder / path)
         files.append(storage.describe(str(folder), path, len(rows)))
-    storage.write_manifest(
-        str(folder), storage.Manifest(tuple(files), stage="ExtractPages", version=3, parameters={}, inputs={})
-    )
+    write_manifest(folder, "ExtractPages", files)
     return str(folder)
 
 

@@ -19,6 +19,7 @@ from pipeline.dump.pages import read_site_info
 from pipeline.lookup.entities import SPECIAL_ROWS, EntityVocab
 from tests.support import ROOT
 from tests.support.grid import experiments
+from tests.support.manifests import write_manifest
 from tests.support.page_props import sql
 from tests.support.stages import DUMP, changed, run_in_process, run_of
 from workflows import DiffDumps, ExportHuggingFace, FineTune, LinkDocuments, Report, Tune
@@ -126,7 +127,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Identities:
 def given(folder: Path) -> tuple[list[Tables], list[str]]:
     """Runs without and with what a user may give, and paths that a field may name."""
     model = Path(experiments(folder)["fine_tuning"]["weights"]["luke"])
-    storage.write_manifest(str(model), storage.Manifest((), stage="LinkDocuments", version=1, parameters={}, inputs={}))
+    write_manifest(model, "LinkDocuments")
     EntityVocab.of_rows([*SPECIAL_ROWS, ("A", 1, 1, None)]).write(str(model))
     (model / "pretraining.json").write_text('{"preset": "tiny", "changes": {}, "base_model": "scratch"}')
     (folder / "texts").mkdir()

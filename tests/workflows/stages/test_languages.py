@@ -23,6 +23,7 @@ from tasks.io.annotations import check_same_entities
 from tasks.linking import __main__ as linking
 from tasks.linking.options import parts_in_workdir
 from tests.support.forked import end
+from tests.support.manifests import write_manifest
 from tests.support.oracle_languages import all_pages, groups_of, merged, named_pages
 from tests.support.page_props import sql
 from tests.support.stages import changed, folders, run_forked, run_in_process, run_of, start_forked
@@ -370,9 +371,7 @@ def test_what_cannot_be_merged_is_told(tmp_path: Path) -> None:
         _ = of().clone(ExtractPages, wiki=2).corpus
     with pytest.raises(ValueError, match=r"several wikis get a vocabulary of their own"):
         of(entity_vocab=str(tmp_path)).check_needs()
-    storage.write_manifest(
-        str(tmp_path), storage.Manifest((), stage="LinkDocuments", version=1, parameters={}, inputs={})
-    )
+    write_manifest(tmp_path, "LinkDocuments")
     run = run_of(tmp_path, corpus={"dump": "enwiki,dewiki"}, sequences={"annotated": str(tmp_path)})
     with pytest.raises(ValueError, match=r"sequences.annotated: its texts are of one language"):
         BuildSequences(settings=run).bytes_parameters()

@@ -13,6 +13,7 @@ from pipeline.jobs.tables.redirects import find_variants, resolve_redirects
 from pipeline.mediawiki.conversions import find_conversion
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.storage.blocks import Block, PageMarker
+from tests.support.manifests import write_manifest
 from tests.support.oracle_tables import Pages, resolve_titles
 from tests.support.stages import run_in_process, run_of
 from workflows.stages.tables import ResolveLinks
@@ -63,8 +64,7 @@ def test_pages_without_an_id_stop_neither_stage(spark: Any, tmp_path: Path) -> N
     assert (result.rows["pages"], result.drops["rejected:no_id"]) == (1, 8)
     rejected = storage.read_rows(f"{folders[0]}/rejected/block-00000.parquet")
     assert [tuple(row.values())[:3] for row in rejected] == [(0, f"Gull {place}", "no_id") for place in range(8)]
-    manifest = storage.Manifest(**vars(result), stage="ExtractPages", version=1, parameters={}, inputs={})
-    storage.write_manifest(folders[0], manifest)
+    write_manifest(folders[0], "ExtractPages", **vars(result))
     job = SparkJob(spark, {"ExtractPages": folders[0]}, folders[1], "key", parts=1)
     found = redirects.build(job, profile="fixed", dump="dump.xml", language="en")
     assert (found.rows, found.facts) == ({"titles": 1}, {"statuses": {"page": 1}})

@@ -18,7 +18,6 @@ from sklearn.linear_model import Ridge
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
-from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.linking.candidates import Candidate, Candidates, LinkingExample
@@ -28,6 +27,7 @@ from tasks.linking.guesses import EXACT
 from tasks.linking.model import answers
 from tasks.linking.model.answers import MaskedMention, disambiguate
 from tasks.linking.model.entity_model import EntityModel, load_model
+from tests.support.manifests import write_manifest
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake
 from tests.support.properties import given, settings, st
 
@@ -309,9 +309,7 @@ def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, men
     with pytest.raises(ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's"):
         load_model(tmp_path / "fewer_words", mentions, words)
     inputs = {"BuildMentionTable": "0" * 64, "BuildSequences": ""}
-    storage.write_manifest(
-        str(tmp_path / "ours"), storage.Manifest((), stage="Pretrain", version=1, parameters={}, inputs=inputs)
-    )
+    write_manifest(tmp_path / "ours", "Pretrain", inputs=inputs)
     with pytest.raises(ValueError, match=r"not the mention table beside which .* was pretrained"):
         load_model(tmp_path / "ours", mentions, words)
 

@@ -30,6 +30,7 @@ from tasks.linking.linker import basis_of
 from tasks.linking.open import LinkerSettings, open_linker
 from tests.support import DATA
 from tests.support.contexts import write_context_table
+from tests.support.manifests import write_manifest
 from tests.support.mentions import Table, pages_of_dump, write_mentions
 from tests.support.stages import run_in_process, run_of
 from workflows import BuildSequences, ExtractPages, LinkDocuments
@@ -401,10 +402,7 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True)
         path.touch()
         entry = storage.describe(stage.folder, "paragraphs/block-00000.parquet")
-        manifest = storage.Manifest(
-            (entry,), {"pages": pages}, stage=type(stage).__name__, version=1, parameters={}, inputs={}
-        )
-        storage.write_manifest(stage.folder, manifest)
+        write_manifest(stage.folder, type(stage).__name__, [entry], rows={"pages": pages})
     own, dump = (f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages)))
     beside = sequences(annotated=linked.folder)
     instead = sequences(annotated=linked.folder, annotated_place="instead")
