@@ -1,12 +1,13 @@
 """A folder of sequences as the corpus stage leaves it, small and random."""
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from pipeline import storage
+from tests.support.manifests import write_manifest
 
 WORDS, ENTITIES = 60, 12
 SPECIAL_IDS = [0, 1, 2, 3, 59]
@@ -57,20 +58,23 @@ def write_sequences(
             "page_id": pa.int64(),
         }
     )
-    counts: dict[str, int] = {}
+    tables: dict[str, pa.Table] = {}
     for part, part_rows in (("sequences", rows), ("held_out", held_out)):
         for number, indices in enumerate(np.array_split(np.arange(len(part_rows or [])), shards)):
             if part_rows is not None:
-                table = pa.Table.from_pylist([part_rows[index] for index in indices], schema=schema)
-                counts[f"{part}/block-{number:05d}.arrow"] = table.num_rows
-                write_arrow(folder / f"{part}/block-{number:05d}.arrow", table)
-    word_starts = pa.table({"word_start": [index % 2 == 0 for index in range(WORDS)]})
-    titles = title_words()
-    write_arrow(folder / "title_words.arrow", titles)
-    counts["title_words.arrow"] = titles.num_rows
-    write_arrow(folder / "word_starts.arrow", word_starts)
-    counts["word_starts.arrow"] = WORDS
-    write_manifest(folder, counts, facts)
+                own = [part_rows[index] for index in indices]
+                tables[f"{part}/block-{number:05d}.arrow"] = pa.Table.from_pylist(own, schema=schema)
+    tables["title_words.arrow"] = title_words()
+    tables["word_starts.arrow"] = pa.table({"word_start": [index % 2 == 0 for index in range(WORDS)]})
+    for path, table in tables.items():
+        write_arrow(folder / path, table)
+    files = [storage.describe(str(folder), path, table.num_rows) for path, table in tables.items()]
+    defaults = {
+        "word_vocab_size": WORDS, "entity_vocab_size": ENTITIES, "cls_id": 0, "sep_id": 2, "pad_id": 1,
+        "mask_id": 59, "unk_id": 3, "special_ids": SPECIAL_IDS, "max_words": 32, "max_entities": 5,
+        "max_mention_words": 3,
+    }  # fmt: skip
+    write_manifest(folder, "BuildSequences", files, facts=defaults | facts)
     return folder
 
 
@@ -101,26 +105,3 @@ def title_words() -> pa.Table:
             "name_word_ids": pa.array([each[:1] for each in words], ids),
         }
     )
-
-
-def write_manifest(folder: Path, counts: dict[str, int], facts: dict[str, Any]) -> None:
-    """Write the manifest over the files that are there."""
-    defaults = {
-        "word_vocab_size": WORDS, "entity_vocab_size": ENTITIES, "cls_id": 0, "sep_id": 2, "pad_id": 1,
-        "mask_id": 59, "unk_id": 3, "special_ids": SPECIAL_IDS, "max_words": 32, "max_entities": 5,
-        "max_mention_words": 3,
-    }  # fmt: skip
-    files = [
-        {
-            "path": name,
-            "rows": rows,
-            "bytes": (folder / name).stat().st_size,
-            "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
-        }
-        for name, rows in counts.items()
-    ]
-    manifest = {
-        "stage": "BuildSequences", "version": 1, "parameters": {}, "inputs": {}, "rows": {}, "drops": {},
-    }  # fmt: skip
-    manifest |= {"facts": defaults | facts, "files": files}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
