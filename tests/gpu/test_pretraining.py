@@ -12,7 +12,7 @@ from model.pretraining.recipes import RECIPES, Phase, Recipe
 from model.training.checkpoints import CHECKPOINTS
 from model.training.optimizer import UncorrectedAdamW
 from tests.gpu import DEVICE, ON_GPU
-from tests.support.pretraining import interrupt_at, run
+from tests.support.pretraining import run, run_up_to
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = ON_GPU
@@ -36,10 +36,8 @@ def test_a_run_that_is_interrupted_ends_with_the_same_bits(tmp_path: Path, monke
     monkeypatch.setitem(RECIPES, "tiny", RECIPE)
     options = {"device": DEVICE.type, "precision": "bf16"}  # the kernel for float32 has no order of its own
     whole = run(sequences, tmp_path / "whole", **options)
-    go_on = interrupt_at(monkeypatch, 4)
-    with pytest.raises(KeyboardInterrupt):  # which a loader's process would keep to itself
-        run(sequences, tmp_path / "broken", execution=Execution(workers=0), **options)
-    go_on()
+    # A loader's process would keep the interrupt to itself.
+    run_up_to(4, sequences, tmp_path / "broken", execution=Execution(workers=0), **options)
     assert (tmp_path / "broken" / CHECKPOINTS).is_dir()
     assert run(sequences, tmp_path / "broken", **options) == whole
     weights = [(tmp_path / name / WEIGHTS).read_bytes() for name in ("whole", "broken")]

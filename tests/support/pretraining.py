@@ -1,6 +1,5 @@
 """A short pretraining of a tiny model, as tests run, interrupt and compare it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], None]:
-    """Make the loader fail at a step; the result undoes it."""
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Make the loader fail at a step."""
     original = Loader.__call__
 
     def call(self: Loader, at: int) -> Any:
@@ -45,7 +44,14 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], Non
         return original(self, at)
 
     monkeypatch.setattr(Loader, "__call__", call)
-    return lambda: monkeypatch.setattr(Loader, "__call__", original)
+
+
+def run_up_to(step: int, sequences: Path, output: Path, **changes: Any) -> None:
+    """A run that is interrupted where a step would begin."""
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_at(patch, step)
+        with pytest.raises(KeyboardInterrupt):
+            run(sequences, output, **changes)
 
 
 def rows_of(parts: list[MicroBatch]) -> list[bytes]:

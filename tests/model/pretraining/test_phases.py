@@ -1,6 +1,5 @@
 """Evaluation within a run: the same bits with and without it, and each step evaluated once, also when resumed."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from model.pretraining.recipes import RECIPES
 from model.training.checkpoints import Checkpoints
 from model.training.metrics_log import read_lines
 from tests.support.models import TINY
-from tests.support.pretraining import contents, interrupt_at, run
+from tests.support.pretraining import contents, run, run_up_to
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = pytest.mark.usefixtures("short")
@@ -64,14 +63,9 @@ def test_the_last_figures_are_those_of_the_finished_model(sequences: Path, tmp_p
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(7, marks=pytest.mark.slow)])
-def test_resumed_run_evaluates_each_step_once(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
+def test_resumed_run_evaluates_each_step_once(sequences: Path, tmp_path: Path, step: int) -> None:
     run(sequences, tmp_path / "whole", evaluate_every=2)
-    undo: Callable[[], None] = interrupt_at(monkeypatch, step)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "broken", evaluate_every=2)
-    undo()
+    run_up_to(step, sequences, tmp_path / "broken", evaluate_every=2)
     run(sequences, tmp_path / "broken", evaluate_every=2)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 

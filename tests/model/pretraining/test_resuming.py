@@ -27,7 +27,7 @@ from model.training.signals import Stopped
 from tests.support.killed import run_killed
 from tests.support.models import words_of_transformers
 from tests.support.narrow import narrow_on_cpu
-from tests.support.pretraining import SHORT, contents, interrupt_at, run
+from tests.support.pretraining import SHORT, contents, interrupt_at, run, run_up_to
 from tests.support.shards import random_rows, write_sequences
 
 __all__ = ["narrow_on_cpu"]
@@ -65,10 +65,7 @@ def test_resumed_run_has_the_same_bits(
     step: int,
     profile: str,
 ) -> None:
-    undo = interrupt_at(monkeypatch, step)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "broken", profile=profile)
-    undo()
+    run_up_to(step, sequences, tmp_path / "broken", profile=profile)
     torch.manual_seed(99)
     visited: list[int] = []
     original = Loader.__call__
@@ -86,10 +83,7 @@ def test_a_resumed_run_does_not_begin_its_entities_again(
     words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
     options: dict[str, Any] = {"base_model": str(tmp_path / "base"), "entity_start": "titles"}
     run(sequences, tmp_path / "whole", **options)
-    undo = interrupt_at(monkeypatch, 5)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "broken", **options)
-    undo()
+    run_up_to(5, sequences, tmp_path / "broken", **options)
 
     def fail(*_: object) -> None:
         raise AssertionError
@@ -203,10 +197,7 @@ def test_checkpoints_by_the_clock_and_how_many_are_kept(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
-    undo = interrupt_at(monkeypatch, 6)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path, execution=Execution(checkpoint_minutes=1e-9))
-    undo()
+    run_up_to(6, sequences, tmp_path, execution=Execution(checkpoint_minutes=1e-9))
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert kept == [".lock", "step-00000005", "step-00000006"]
 
@@ -233,16 +224,9 @@ def test_loss_that_is_not_finite_leaves_the_state_before(
 
 
 def test_damaged_checkpoint_is_passed_over(
-    sequences: Path,
-    whole: Callable[..., dict[str, bytes]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    undo = interrupt_at(monkeypatch, 5)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "broken")
-    undo()
+    run_up_to(5, sequences, tmp_path / "broken")
     checkpoints = tmp_path / "broken" / "checkpoints"
     assert sorted(path.name for path in checkpoints.iterdir()) == [".lock", "step-00000002", "step-00000004"]
     damaged = checkpoints / "step-00000004" / "optimizer.safetensors"
@@ -284,13 +268,8 @@ def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkp
     assert contents(tmp_path / "broken") == whole()
 
 
-def test_a_checkpoint_of_another_run_is_refused(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undo = interrupt_at(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "out")
-    undo()
+def test_a_checkpoint_of_another_run_is_refused(sequences: Path, tmp_path: Path) -> None:
+    run_up_to(3, sequences, tmp_path / "out")
     larger = write_sequences(tmp_path / "larger", random_rows(11), entity_vocab_size=20)
     other = write_sequences(tmp_path / "other", random_rows(11, seed=5))
     for given, name, changes in (
@@ -319,7 +298,7 @@ def test_deterministic_is_of_a_run_s_identity_only_where_it_is_true(sequences: P
 
 @pytest.mark.slow
 def test_a_run_in_the_form_for_a_gpu_learns_as_in_float32_and_resumes_to_its_bits(
-    sequences: Path, narrow_on_cpu: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sequences: Path, narrow_on_cpu: list[str], tmp_path: Path
 ) -> None:
     """By Triton's interpreter: copies of weights follow the optimiser's steps, and dropout the seed."""
     values = {"phases": ["all"], "steps": 3, "warmup_steps": 0, "learning_rate": 2e-2, "batch_size": 2}
@@ -333,9 +312,6 @@ def test_a_run_in_the_form_for_a_gpu_learns_as_in_float32_and_resumes_to_its_bit
     assert len(narrow_on_cpu) > 4
     torch.testing.assert_close(torch.tensor(losses[1]), torch.tensor(losses[0]), rtol=0.02, atol=0)
     run(sequences, tmp_path / "whole", **values, precision="bf16")
-    go_on = interrupt_at(monkeypatch, 2)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path / "broken", **values, precision="bf16")
-    go_on()
+    run_up_to(2, sequences, tmp_path / "broken", **values, precision="bf16")
     run(sequences, tmp_path / "broken", **values, precision="bf16")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")

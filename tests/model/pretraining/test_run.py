@@ -23,7 +23,7 @@ from model.pretraining.start import begin_with_words, build_model
 from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW
 from tests.support.models import TINY, flat_of, random_batch, words_of_transformers
-from tests.support.pretraining import SHORT, contents, interrupt_at, run
+from tests.support.pretraining import SHORT, contents, run, run_up_to
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = pytest.mark.usefixtures("short")
@@ -191,10 +191,8 @@ def test_optimisers_of_a_run(
         assert profile == "fixed" or optimizer.decays_old  # type: ignore[attr-defined]
 
 
-def test_second_phase_has_a_fresh_optimiser(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt_at(monkeypatch, 9)
-    with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path)
+def test_second_phase_has_a_fresh_optimiser(sequences: Path, tmp_path: Path) -> None:
+    run_up_to(9, sequences, tmp_path)
     for step, updates in ((7, 7), (8, 1)):
         state = load_file(tmp_path / f"checkpoints/step-{step:08d}/optimizer.safetensors")
         assert {float(tensor) for name, tensor in state.items() if name.endswith(".step")} == {updates}
