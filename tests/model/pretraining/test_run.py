@@ -260,9 +260,11 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         "many": {"vocab_size": 60 + 128},
         "short": {"max_position_embeddings": 20},
         "other": {"pad_token_id": 0},
+        "bert": {"max_position_embeddings": 31},
     }
     for name, changes in models.items():
-        words_of_transformers("RobertaForMaskedLM", **changes).save_pretrained(tmp_path / name)
+        kind = "BertModel" if name == "bert" else "RobertaForMaskedLM"
+        words_of_transformers(kind, **changes).save_pretrained(tmp_path / name)
     cases = [
         ({"preset": "huge"}, "preset 'huge'"),
         ({"profile": "both"}, "profile 'both'"),
@@ -272,6 +274,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         ({"base_model": str(tmp_path / "many")}, "vocab_size 188"),
         ({"base_model": str(tmp_path / "other")}, "pad_token_id 0"),
         ({"base_model": str(tmp_path / "short")}, "positions for 18 words"),
+        ({"base_model": str(tmp_path / "bert")}, "positions for 31 words, but sequences have up to 32"),
     ]
     for changes, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -84,13 +84,6 @@ def test_half_a_word_head_is_refused(tmp_path: Path, facts: SequenceFacts) -> No
         build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
 
 
-def test_a_bert_with_too_few_positions_is_refused(tmp_path: Path, facts: SequenceFacts) -> None:
-    theirs = words_of_transformers("BertModel", max_position_embeddings=facts.max_words - 1)
-    theirs.save_pretrained(tmp_path / "base")
-    with pytest.raises(ValueError, match=r"positions for 31 words, but sequences have up to 32"):
-        build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
-
-
 def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining, Corpus, torch.Tensor]:
     """A model whose entities begin with words, its corpus, and for each entity the vector of its title by hand."""
     theirs.save_pretrained(folder / "base")
