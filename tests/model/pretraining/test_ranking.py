@@ -126,12 +126,6 @@ def test_figures_by_hand() -> None:
     assert not figures
 
 
-def test_figures_without_a_mention_table() -> None:
-    baselines = Baselines((1, 3), {"title": (np.array([-1]), np.array([-1]))})
-    figures = entity_figures(rows((3, 1.0, 1, 1)), baselines, np.array([0, 5, 0, 2]))
-    assert figures["known_entity_most_frequent_top_1"] == 1
-
-
 def test_word_figures_by_hand() -> None:
     figures = word_figures(rows((7, 1.0, 1, 1), (8, 3.0, 2, 2)))
     assert figures == {
