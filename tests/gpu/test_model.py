@@ -8,65 +8,28 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from model.data.shards import Corpus
 from model.kernels import narrow, tables
 from model.luke.batch import FlatBatch
-from model.luke.config import LukeConfig
-from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.phases import to_device
 from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
 from tests.support.attention_kernels import attention_kernel
 from tests.support.flat_batches import random_flat
-from tests.support.models import TINY, shake
+from tests.support.models import TINY
+from tests.support.outcomes import OF_GRADIENT, OF_LOSS, Outcome, compare, make, outcome
 from tests.support.shards import random_rows, write_sequences
 
 pytestmark = ON_GPU
 DROPPING = replace(TINY, hidden_size=128, max_position_embeddings=320, num_hidden_layers=3)
 STILL = replace(DROPPING, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-# Shares: of a loss; of the norm of a parameter's gradient, to which a twentieth of the largest norm is added.
-OF_LOSS, OF_GRADIENT = {"float32": 1e-4, "bf16": 1e-2}, {"float32": 1e-3, "bf16": 5e-2}
 BOTH = pytest.mark.parametrize("entity_aware", [False, True])
 
 
-def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
-    torch.manual_seed(1)
-    module = shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
-    for _, table in module.heads.values():
-        table.adds_in_place = True  # as in pretraining
-    return module
-
-
-def outcome(
-    module: LukeForPretraining, batch: FlatBatch, precision: str = "bf16"
-) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """Losses, and gradients on the CPU."""
-    module.zero_grad()
-    with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
-        losses = module(batch).losses
-    sum(losses.values()).backward()
-    gradients = {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
-    return {name: loss.item() for name, loss in losses.items()}, {
-        name: value.detach().float().cpu().clone() for name, value in gradients.items()
-    }
-
-
-def compare(found: dict[str, Tensor], wanted: dict[str, Tensor], tolerance: float) -> None:
-    """Gradients are alike; those that only one side has are zero."""
-    largest = max(float(value.norm()) for value in wanted.values())
-    for name in found.keys() | wanted.keys():
-        some = found.get(name, wanted.get(name))
-        nothing = torch.zeros_like(some)
-        value = wanted.get(name, nothing)
-        off = float((found.get(name, nothing) - value).norm())
-        assert off <= tolerance * (float(value.norm()) + 0.05 * largest), name
-
-
 @cache
-def on_the_cpu(entity_aware: bool, name: str) -> tuple[dict[str, float], dict[str, Tensor]]:
+def on_the_cpu(entity_aware: bool, name: str) -> Outcome:
     """What is wanted, in float32."""
     return outcome(make(STILL, entity_aware), random_flat(LENGTHS[name], STILL), "float32")
 

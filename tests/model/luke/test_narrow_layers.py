@@ -1,56 +1,29 @@
 """A model in the form for a GPU in bf16, by Triton's interpreter, against the plain form in float32."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from torch import Tensor
 
-from model.luke.batch import FlatBatch
-from model.luke.config import LukeConfig
-from model.luke.heads import LukeForPretraining
 from tests.support.flat_batches import random_flat
 from tests.support.launches import count as launches_of
-from tests.support.models import STILL, TINY, shake
+from tests.support.models import STILL, TINY
 from tests.support.narrow import narrow_on_cpu
+from tests.support.outcomes import OF_GRADIENT, OF_LOSS, compare, make, outcome
 
 __all__ = ["narrow_on_cpu"]
 LENGTHS = {"entities": [(9, 2), (5, 0), (7, 3)], "no entities": [(9, 0), (4, 0)]}
-OF_LOSS, OF_GRADIENT = 1e-2, 5e-2  # as in tests/gpu
-Outcome = tuple[dict[str, float], dict[str, Tensor]]
-
-
-def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
-    torch.manual_seed(1)
-    module = shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
-    for _, table in module.heads.values():
-        table.adds_in_place = True
-    return module
-
-
-def outcome(module: LukeForPretraining, batch: FlatBatch, *, is_narrow: bool) -> Outcome:
-    module.zero_grad()
-    with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow):
-        losses = module(batch).losses
-    torch.stack(list(losses.values())).sum().backward()
-    gradients = {name: value.grad.clone() for name, value in module.named_parameters() if value.grad is not None}
-    return {name: loss.item() for name, loss in losses.items()}, gradients
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
 @pytest.mark.parametrize("name", LENGTHS)
 def test_losses_and_gradients_are_those_of_float32(name: str, entity_aware: bool, narrow_on_cpu: list[str]) -> None:
     module, batch = make(STILL, entity_aware), random_flat(LENGTHS[name], STILL)
-    wanted, of_wanted = outcome(module, batch, is_narrow=False)
+    wanted, of_wanted = outcome(module, batch, "float32")
     assert not narrow_on_cpu
-    found, of_found = outcome(module, batch, is_narrow=True)
+    found, of_found = outcome(module, batch)
     assert set(narrow_on_cpu) >= {"add_norm_forward", "add_norm_backward", "gather", "cross_entropy"}
     assert ("merge" in narrow_on_cpu) == (entity_aware and name == "entities")
-    assert found == pytest.approx(wanted, rel=OF_LOSS)
-    largest = max(float(value.norm()) for value in of_wanted.values())
-    for key, value in of_wanted.items():
-        off = float((of_found.get(key, torch.zeros_like(value)) - value).norm())
-        assert off <= OF_GRADIENT * (float(value.norm()) + 0.05 * largest), key
+    assert found == pytest.approx(wanted, rel=OF_LOSS["bf16"])
+    compare(of_found, of_wanted, OF_GRADIENT["bf16"])
 
 
 @pytest.mark.usefixtures("narrow_on_cpu")
@@ -59,7 +32,7 @@ def test_a_layer_that_is_computed_again_drops_the_same() -> None:
     found = []
     for module.luke.gradient_checkpointing in (False, True):
         torch.manual_seed(5)
-        found.append(outcome(module, batch, is_narrow=True))
+        found.append(outcome(module, batch))
     assert found[0][0] == found[1][0]
     torch.testing.assert_close(found[0][1], found[1][1], atol=0, rtol=0)
 
