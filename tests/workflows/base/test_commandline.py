@@ -1,6 +1,7 @@
 """The `luigi` command as users type it: every mistake is one line that names the thing and the remedy."""
 
 import bz2
+import gzip
 import json
 import os
 import re
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 from luigi import configuration, interface
 
-from tests.support import DATA
 from tests.support.stages import DUMP, run_forked
 from tests.support.stages import run_luigi as luigi
 from workflows.base.commandline import set_defaults, steps
@@ -154,7 +154,7 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
 def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
     """Luigi's own exit status would be 0."""
     path = tmp_path / "dump.xml.gz"
-    path.write_bytes((DATA / "wiki-40.xml.gz").read_bytes()[:-2000])
+    path.write_bytes(gzip.compress(XML)[:-2000])
     result = luigi("ExtractPages", "--dump", path, cwd=tmp_path)
     assert result.returncode == 30
     assert "the gzip stream ends in the middle" in one_line(result)
