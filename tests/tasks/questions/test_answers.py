@@ -52,10 +52,8 @@ CASES = [
     ("The Cat", "cat", 1, 1),
     ("cat.", "a cat", 1, 1),
     ("", "", 1, 0),  # as in version 1.1: nothing in common has no F1
-    ("the", "a", 1, 0),
     ("", "cat", 0, 0),
     ("cat cat dog", "cat dog dog", 0, 2 / 3),
-    ("can't", "cant", 1, 1),
     ("twenty-one", "twenty one", 0, 0),
     ("“cat”", "cat", 0, 0),  # these marks are not ASCII
     ("Étude", "étude", 1, 1),
