@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-COMMANDS = ("model.pretrain", "model.evaluation", "model.hf")
+COMMANDS = ("model.pretrain", "model.evaluation", "model.hf", "model.sizes")
 COMMANDS += ("tasks.predict", "tasks.export", "tasks.score", "tasks.linking")
 
 
@@ -19,12 +19,3 @@ def test_a_command_says_how_it_is_used(
         runpy.run_module(module, run_name="__main__")
     assert not ended.value.code
     assert capsys.readouterr().out.startswith(f"usage: python -m {module} ")
-
-
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
-def test_sizes_of_a_preset(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["model.sizes", "base"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("model.sizes", run_name="__main__")
-    assert not ended.value.code
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "253,988,473"]
