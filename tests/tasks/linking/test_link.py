@@ -23,10 +23,6 @@ FOUND = [
 GIVEN = [{**each, "confidence": each["probability"], "link_probability": None} for each in FOUND]
 
 
-def test_an_export_has_the_qids_by_title(models: Path) -> None:
-    assert json.loads((models / "export/model/entity_qids.json").read_text()) == {"A": "Q5"}
-
-
 def test_a_line_of_text_is_a_document(run: Linking, table: Path) -> None:
     lines, err, status = run("link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode())
     assert lines[0] == {"id": 1, "text": SENTENCE, "mentions": FOUND}
@@ -116,6 +112,7 @@ def test_candidates_are_shown_on_request(run: Linking, table: Path) -> None:
 def test_a_model_has_a_say(run: Linking, table: Path, models: Path) -> None:
     """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
     arguments = ("link", "--mentions", table, "--candidates")
+    assert json.loads((models / "export/model/entity_qids.json").read_text()) == {"A": "Q5"}
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
     assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
     ours = run(*arguments, "--model", models / "weights", "--tokenizer", models / "tokenizer", data=b"ab met Bob.")
