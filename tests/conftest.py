@@ -59,7 +59,7 @@ LONG = tuple(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where several processes run the tests, the first one sees to it that their Java starts quickly."""
+    """Have Java start quickly for all processes that run the tests: the first one sees to it."""
     if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
         return
     from tests.support import java
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now is not looked through at all."""
+    """Keep what is imported by now from being looked through."""
     gc.collect()
     gc.freeze()
 
@@ -146,7 +146,7 @@ def _common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def count_graphs() -> Iterator[Callable[[], int]]:
-    """How many graphs torch has compiled since the test began; none of them is broken off."""
+    """Count the graphs that torch has compiled since the test began; none of them is broken off."""
     import torch
 
     counters = torch._dynamo.utils.counters

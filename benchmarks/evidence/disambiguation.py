@@ -1,4 +1,4 @@
-"""Which of its text's targets a held-out link leads to: by how common they are, by the words around it, and by LUKE.
+"""Choices among the targets of a held-out link's text: by how common they are, by the words around it, and by LUKE.
 
     python -m benchmarks.evidence.disambiguation --sequences DIR --links DIR --mentions DIR --tokenizer DIR
         --models DIR... --chosen-by SHARE

@@ -1,4 +1,4 @@
-"""Which held-out entities a pretrained model names right, by how often training annotates them.
+"""The held-out entities that a pretrained model names right, by how often training annotates them.
 
     python -m benchmarks.evidence.known_entities --sequences DIR --links DIR --mentions DIR --tokenizer DIR --models DIR
 

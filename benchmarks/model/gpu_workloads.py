@@ -1,4 +1,4 @@
-"""What `gpu.py` measures inside of a process of its own: micro-batches of one model."""
+"""The workloads of `gpu.py`, each in a process of its own: micro-batches of one model."""
 
 import time
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What `pretrain.py` and `gpu.py` measure of a pretraining inside of a process of its own."""
+"""The workloads of `pretrain.py` and `gpu.py`, each in a process of its own: stretches of a pretraining."""
 
 import time
 from collections.abc import Iterator

@@ -224,7 +224,7 @@ def find(name: str) -> Any:
 
 
 def signature(name: str, thing: Any) -> str:
-    """How it is called, an argument a line where it is long."""
+    """Return its signature, an argument a line where it is long."""
     if not callable(thing):
         return name
     text = f"{name}{inspect.signature(thing)}"
@@ -240,7 +240,7 @@ def signature(name: str, thing: Any) -> str:
 
 
 def attributes(thing: type) -> Iterator[str]:
-    """What is said of the fields of a class, as a list: the comment behind a field, or the lines of one before it."""
+    """Return the comments of a class's fields as a list: those behind a field, or the lines of one before it."""
     above: list[str] = []
     for line in inspect.getsource(thing).splitlines():
         if line.startswith("    # "):
@@ -332,7 +332,7 @@ def shown(value: Any) -> str:
 
 
 def folders_page() -> str:
-    """What each package says of itself, and what it may import."""
+    """Return a section for each package: its docstring, and the packages that it may import."""
     arrows = tomllib.loads((DOCS / "reference" / "arrows.toml").read_text(encoding="utf-8"))
     parts = [f"{NOTE}# Folders\n", MEANINGS["folders"]["introduction"], ""]
     for package in ("pipeline", "model", "tasks", "workflows"):

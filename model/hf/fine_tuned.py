@@ -173,7 +173,7 @@ def export_fine_tuned(
 
 
 def words_alone(fine_tuned: FineTuned, state: Mapping[str, Tensor], rows: Sequence[int]) -> dict[str, Tensor]:
-    """What RoBERTa's or BERT's class has of a LUKE's weights, with these rows of the words' table."""
+    """The weights of a LUKE that RoBERTa's or BERT's class has, too, with these rows of the words' table."""
     kept = {key.removeprefix("luke."): state[key] for key in state if WORDS_ALONE.match(key)}
     table = "embeddings.word_embeddings.weight"
     kept[table] = kept[table][torch.tensor(rows, device=kept[table].device)]

@@ -31,7 +31,7 @@ class HubModel:
 
     @property
     def identity(self) -> str:
-        """What tells its content from any other."""
+        """The identity of its content."""
         return f"{self.repository}@{self.revision}"
 
 
@@ -91,7 +91,7 @@ def _errors_in_a_line(asked: str) -> Iterator[None]:
 
 
 def check_weights(name: str, parameter: str) -> None:
-    """Whether a model by name has weights that can be read; a folder is not looked into.
+    """Check that a model by name has weights that can be read; a folder is not looked into.
 
     Raises: ValueError: it has none.
     """

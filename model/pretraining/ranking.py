@@ -64,7 +64,7 @@ def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, specia
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:
-    """Which logits (rows, classes) are above that of the row's label; what is no number counts as above."""
+    """A mask of the logits (rows, classes) above that of the row's label; what is no number counts as above."""
     return ~(logits <= logits.gather(1, labels[:, None]))
 
 

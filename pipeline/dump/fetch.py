@@ -53,7 +53,7 @@ def find_parts(dump: str) -> list[Source]:
 
 
 def demo_dump() -> str:
-    """Where the package gensim, which is not imported, keeps its excerpt. Raises: ValueError: it is not installed."""
+    """The path of gensim's excerpt; the package is not imported. Raises: ValueError: it is not installed."""
     spec = importlib.util.find_spec("gensim")
     for folder in spec.submodule_search_locations or () if spec else ():
         path = os.path.join(folder, _DEMO_FILE)
@@ -106,6 +106,6 @@ def is_unchanged(sources: list[Source], folder: str) -> bool:
 
 
 def _located(sources: list[Source]) -> bytes:
-    """Where each file lies, and when it was changed."""
+    """The path of each file, and the time of its last change."""
     found = {each.name: {"path": each.location, "mtime_ns": os.stat(each.location).st_mtime_ns} for each in sources}
     return json.dumps(found, ensure_ascii=False).encode()

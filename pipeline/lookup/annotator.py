@@ -98,7 +98,7 @@ class Annotator:
         return [Annotation(places[start], places[end], *sense) for start, end, sense in found if sense]
 
     def _find_sense(self, name: str, title: str | None) -> Sense | None:
-        """What a name stands for; `title` is where it links on its text's page, if the text comes from one.
+        """The page of a name; `title` is where it links on its text's page, if the text comes from one.
 
         None for a name that is rarely a link, and without a page for one whose links go to many pages.
         """

@@ -1,4 +1,4 @@
-"""What a mention can stand for beyond the links of its text: longer mentions of its document, and guesses.
+"""Candidates of a mention beyond the links of its text: by longer mentions of its document, and guesses.
 
 Guesses are pages of other forms of a mention ("the Alps", "Lille, France"), those whose title has its initials or all
 of its words, and those of names inside of it.

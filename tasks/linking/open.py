@@ -64,7 +64,7 @@ class LanguageLinkers:
             raise ValueError(f"--language auto: {error}; give one language after the other") from None
 
     def answer(self, records: Sequence[Record]) -> list[Answer]:
-        """What the linker of each record's language says, with the `language`. Raises: ValueError naming the record."""
+        """Answers of the linker of each record's language, which they name. Raises: ValueError naming the record."""
         languages = list(map(self._language_of, records))
         found = {}
         for code in {*languages}:

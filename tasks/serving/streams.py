@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Answer = dict[str, Any]
 Ask = Callable[[Sequence[Record]], list[Answer]]
 Parse = Callable[[str, str], Record]
-"""Where a text stands, and the text, to what is asked. Raises: ValueError naming the place."""
+"""From the place of a text, and the text, to the input that is asked. Raises: ValueError naming the place."""
 ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
 BYTES_AT_ONCE = 1 << 16  # of lines, so that long ones are not all answered before the first is written

@@ -1,4 +1,4 @@
-"""What decides the meaning of the figures of `benchmarks.evidence`, beside plain loops."""
+"""The functions that give the figures of `benchmarks.evidence` their meaning, beside plain loops."""
 
 from pathlib import Path
 from typing import Any

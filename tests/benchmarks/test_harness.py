@@ -28,7 +28,7 @@ print(json.dumps(asdict(result)))
 
 
 def measured(code: str, timeout: float = 60) -> dict[str, object]:
-    """What `measure` says of Python code; in a process of its own, since it waits for all children."""
+    """The figures of `measure` for Python code, in a process of its own, since it waits for all children."""
     command = [sys.executable, "-c", MEASURE, code, str(timeout)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
     return json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What decides the meaning of the figures of `benchmarks.tasks.linking`; nothing is measured here."""
+"""The functions that give the figures of `benchmarks.tasks.linking` their meaning; nothing is measured here."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What decides the meaning of the figures of `benchmarks.tasks.ner`; nothing is measured here."""
+"""The functions that give the figures of `benchmarks.tasks.ner` their meaning; nothing is measured here."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What decides the meaning of the figures of `benchmarks.model.pretrain`; no speed is measured here."""
+"""The functions that give the figures of `benchmarks.model.pretrain` their meaning; no speed is measured here."""
 
 from pathlib import Path
 

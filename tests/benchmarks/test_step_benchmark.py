@@ -1,4 +1,4 @@
-"""What decides the meaning of the figures of `benchmarks.model.step`; nothing is measured here."""
+"""The functions that give the figures of `benchmarks.model.step` their meaning; nothing is measured here."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What only a CUDA device can show; without one all of it is skipped. `make gpu` runs it.
+"""Promises that only a CUDA device can show; without one all of it is skipped. `make gpu` runs it.
 
 test_attention    attention by cases and by one call against products in float32, and its dropout
 test_model        losses and gradients against the CPU's, checkpointing, the kernel, waiting, compilation

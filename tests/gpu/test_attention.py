@@ -26,7 +26,7 @@ DRAWS = 400
 
 
 def attended(attention: SelfAttention, states: Tensor, layout: Packed) -> tuple[Tensor, dict[str, Tensor]]:
-    """What comes out, and the gradients of a fixed function of it by the states and by every weight."""
+    """The output, and the gradients of a fixed function of it by the states and by every weight."""
     attention.zero_grad()
     states = states.detach().requires_grad_()
     output = attention(states, layout)

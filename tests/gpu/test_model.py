@@ -30,7 +30,7 @@ BOTH = pytest.mark.parametrize("entity_aware", [False, True])
 
 @cache
 def on_the_cpu(entity_aware: bool, name: str) -> Outcome:
-    """What is wanted, in float32."""
+    """The wanted losses and gradients, in float32."""
     return outcome(make(STILL, entity_aware), random_flat(LENGTHS[name], STILL), "float32")
 
 

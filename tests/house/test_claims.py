@@ -54,7 +54,7 @@ def row(name: str, title: str) -> list[Decimal]:
 
 
 def stands(figure: str, numbers: list[Decimal]) -> bool:
-    """Whether a figure is one of some numbers, perhaps rounded, perhaps without its minus ("4.72 points below")."""
+    """Return whether a figure is one of some numbers, perhaps rounded or without its minus ("4.72 points below")."""
     if "-" not in figure:
         numbers = [*numbers, *map(abs, numbers)]
     return any(abs(number - value(figure)) <= unit(figure) / 2 for number in numbers)

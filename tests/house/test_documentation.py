@@ -182,7 +182,7 @@ def demo(demo_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(block: Block, folder: Path) -> str:
-    """What the commands of a block print, in a shell or in Python as users have them."""
+    """Return the output of a block's commands, in a shell or in Python as users have them."""
     path = os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     program = ["bash", "-euc"] if block.language == "sh" else ["python", "-c"]
@@ -215,7 +215,7 @@ def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
 
 
 def is_answer(block: Block, following: Block) -> bool:
-    """Whether a block shows what the one above it prints, which links a text."""
+    """Return whether a block shows the output of the one above it, which links a text."""
     return following.language == "json" and "luke link" in block.text
 
 

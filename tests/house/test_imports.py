@@ -139,7 +139,7 @@ FOLDERS = sorted(
 
 
 def names_of(folder: Path) -> Counter[str]:
-    """What the map of a folder names: in a line, before two blanks or more, one name or several with commas."""
+    """The names of a folder's map: in a line, before two blanks or more, one name or several with commas."""
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     lines = re.findall(r"(?m)^([\w.]+(?:, [\w.]+)*)  +\S", text)
     return Counter(name for line in lines for name in line.split(", "))
@@ -188,7 +188,7 @@ def test_tests_of_training_need_few_packages(package: str) -> None:
 
 
 def imports_with_support(path: Path) -> Iterator[str]:
-    """What a test module imports, and those of tests/support that it does; `properties` does without hypothesis."""
+    """The imports of a test module, and of those of tests/support that it has; `properties` does without hypothesis."""
     for name in imports(path, top_level=True):
         yield name
         parts = name.split(".")

@@ -1,4 +1,4 @@
-"""How far the fast extraction agrees with the oracle, difference by difference.
+"""The agreement of the fast extraction with the oracle, difference by difference.
 
 Agreement is intersection over union: of the multisets of (page, target, anchor), and of (page, paragraph text).
 A difference belongs to the first cause whose change to the oracle's input (with all changes before it) makes it go
@@ -88,7 +88,7 @@ class Tally:
 
 
 class Difference(NamedTuple):
-    """How many links or paragraphs only one side gives for a cause."""
+    """Count the links or paragraphs that only one side gives for a cause."""
 
     kind: str
     cause: Cause

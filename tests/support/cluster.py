@@ -47,7 +47,7 @@ def _free_port() -> int:
 
 
 def _page(port: int, path: str) -> dict[str, Any] | None:
-    """What a service's page says, as JSON; None where nobody answers."""
+    """The JSON of a service's page; None where nobody answers."""
     url = f"http://{HOST}:{port}{path}"
     with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(url, timeout=5) as answer:
         return {} if path == "/" else dict(json.load(answer))

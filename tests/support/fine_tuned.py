@@ -39,7 +39,7 @@ THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=
 
 
 def name_of(task: object) -> str:
-    """What the registry calls a task."""
+    """The registry's name of a task."""
     return next(name for name, each in TASKS.items() if each is task)
 
 

@@ -32,7 +32,7 @@ def start(
 
 
 def end(process: ForkServerProcess, seconds: float = 120) -> int:
-    """How a process ends, as `subprocess` says it."""
+    """The exit status of a process, as `subprocess` says it."""
     process.join(seconds)
     if process.exitcode is None:
         process.kill()

@@ -24,7 +24,7 @@ def experiments(folder: Path, tasks: Sequence[str] = TASKS, weights: Sequence[st
 
 
 def run_here(stages: Sequence[Stage], devices: Sequence[str]) -> dict[Stage, str]:
-    """What `workflows.engines.workers.run` does, plainly and in this process, whose patches hold."""
+    """Do as `workflows.engines.workers.run`, plainly and in this process, whose patches hold."""
     failures = {}
     for stage in dict.fromkeys(stages):
         if not stage.complete():

@@ -94,7 +94,7 @@ def hugging_face(repositories: dict[str, Files]) -> Iterator[Hub]:
 
 
 def forget() -> None:
-    """What a new run does not know yet."""
+    """Forget what a new run does not know yet."""
     find_model.cache_clear()
 
 

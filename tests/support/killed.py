@@ -50,7 +50,7 @@ def family(process: subprocess.Popen[Any]) -> list["psutil.Process"]:
 
 
 def ended(processes: list["psutil.Process"], seconds: float) -> bool:
-    """Whether these have ended, at the latest after so many seconds."""
+    """Return whether these have ended, at the latest after so many seconds."""
     psutil = pytest.importorskip("psutil")
     _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
     return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

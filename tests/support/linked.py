@@ -47,7 +47,7 @@ def figures(accuracy: float, *, calibration: bool = True) -> dict[str, Any]:
 
 
 def scores(*, calibration: bool = True) -> dict[str, Any]:
-    """What is in `scores.json`."""
+    """The content of `scores.json`."""
     methods = {"prior": 0.625, "contexts": 0.65, "local": 0.5, "global": 0.75}
     found = {name: figures(accuracy, calibration=calibration) for name, accuracy in methods.items()}
     return {"sets": [{"name": HOSTILE, "of_dump": False, "documents": 7, "of": 8, "methods": found}]}

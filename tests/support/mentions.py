@@ -25,7 +25,7 @@ DUMP = "dump.xml.bz2"
 
 @dataclass(frozen=True)
 class Table:
-    """What a folder was made from: rows of the oracle."""
+    """The rows of the oracle that a folder was made from."""
 
     profile: str
     mentions: list[Row]

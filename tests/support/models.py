@@ -117,7 +117,7 @@ def run_transformers(theirs: torch.nn.Module, batch: PaddedBatch) -> torch.Tenso
 
 
 def transformers_inputs(batch: PaddedBatch) -> dict[str, torch.Tensor]:
-    """What transformers' models are given of a batch, without labels."""
+    """The inputs of transformers' models for a batch, without labels."""
     inputs = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
     if batch.entity_ids is not None:
         inputs |= {

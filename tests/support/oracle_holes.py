@@ -43,7 +43,7 @@ def brackets(line: Line, lead_in: frozenset[str]) -> Line:
 
 
 def bracket_end(line: Line, start: int) -> int:
-    """Where the bracket that opens here is closed; 0 where it is none, or another opens first."""
+    """The place where the bracket that opens here is closed; 0 where it is none, or another opens first."""
     for place in range(start + 1, len(line)) if line[start][0] in OPENING else ():
         if line[place][0] in SHUTTING:
             return place
@@ -86,7 +86,7 @@ def stripped(part: Line) -> Line:
 
 
 def is_point(line: Line, place: int) -> bool:
-    """Whether punctuation stands here that ends what is before it."""
+    """Return whether punctuation stands here that ends what is before it."""
     char = line[place][0] if place < len(line) else ""
     behind = line[place + 1][0] if place + 1 < len(line) else " "
     return (bool(char) and char in POINTS) or (char in tuple(".:") and not (behind.isalnum() or behind == "_"))

@@ -201,7 +201,7 @@ def wikilink(node: Wikilink, site: SiteInfo) -> Iterator[Item]:
 
 
 def is_template(label: Wikicode) -> bool:
-    """Whether a label is only a template, in whose place the title is shown."""
+    """Return whether a label is only a template, in whose place the title is shown."""
     kinds = [type(part) for part in label.nodes if not isinstance(part, Comment) and str(part).strip()]
     return bool(kinds) and all(issubclass(kind, Template | Argument) for kind in kinds)
 

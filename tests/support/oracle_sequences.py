@@ -205,6 +205,6 @@ class SequenceMaker:
 
 
 def is_held_out(page_id: int, share: float) -> bool:
-    """Whether the page's sequences are kept from training: by a hash of its id."""
+    """Return whether the page's sequences are kept from training: by a hash of its id."""
     digest = hashlib.blake2b(str(page_id).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64 < share

@@ -163,7 +163,7 @@ _OWN_WORDS = (
 
 @cache
 def _kind(character: str) -> str:
-    """What a character is in words: a letter, a word of its own, a mark, or (empty) no part of any."""
+    """The kind of a character in words: a letter, a word of its own, a mark, or (empty) no part of any."""
     category = unicodedata.category(character)[0]
     if category in "LN":
         return "own" if unicodedata.name(character, "").startswith(_OWN_WORDS) else "letter"
@@ -206,7 +206,7 @@ class NameFinder:
             self.lengths[name[:3]].add(len(name))
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where names stand between word boundaries, overlapping ones too; none begins with white space."""
+        """The places of names between word boundaries, overlapping ones too; none begins with white space."""
         boundaries = word_boundaries(text)
         on_boundary = set(boundaries)
         for start in boundaries:

@@ -43,7 +43,7 @@ def replace_all(tree: Wikicode, table: TemplateTable, line: str) -> None:
 
 
 def shown_by(template: Template, table: TemplateTable, line: str) -> str | None:
-    """What a template shows; None where it has no rule, or its rule says nothing of these arguments."""
+    """The text that a template shows; None where it has no rule, or its rule says nothing of these arguments."""
     name, rule = table.find(str(template.name))
     in_bracket = sum(map(line.count, "(（")) > sum(map(line.count, ")）"))
     if rule is None or rule is silent or (name in table.spoken and in_bracket):

@@ -57,7 +57,7 @@ class PlainKernel:
 
 
 def spans(place: Place) -> Iterator[tuple[slice, slice]]:
-    """Where the queries and the keys of each sequence are."""
+    """The places of the queries and the keys of each sequence."""
     bounds = place.query_offsets.tolist(), place.key_offsets.tolist()
     for first, last, first_key, last_key in zip(
         bounds[0][:-1], bounds[0][1:], bounds[1][:-1], bounds[1][1:], strict=True

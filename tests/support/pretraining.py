@@ -30,7 +30,7 @@ def run(sequences: Path, output: Path, preset: str = "tiny", **changes: Any) -> 
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What a run repeats to the byte: the files, not the folder log/, which holds times."""
+    """The files of a run, which repeat to the byte; not the folder log/, which holds times."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 

@@ -71,7 +71,7 @@ def content() -> dict[str, Any]:
 
 
 def answer(entity: str, certainty: float, said: str = "") -> dict[str, Any]:
-    """What a model says of a mention."""
+    """A model's prediction for a mention."""
     text = {"before": "Here is", "mention": HOSTILE, "after": "to be seen"}
     known = {"entity": entity, "said": said or entity, "certainty": certainty, "right": not said}
     return text | known | {"commonest": entity if said else ""}

@@ -78,7 +78,7 @@ def start_forked(*arguments: object, cwd: Path, said: Path) -> ForkServerProcess
 
 
 def _command(arguments: list[str], cwd: Path, said: Path) -> None:
-    """What the installed command does, in a process of its own: its standard output and error go to a file."""
+    """Run the installed command in a process of its own; its standard output and error go to a file."""
     from luigi.cmdline import luigi_run
 
     from workflows.base import commandline

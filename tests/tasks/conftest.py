@@ -1,4 +1,4 @@
-"""What several tests of tasks read: tiny fine-tuned models, a tokenizer, and the command `tasks.predict`."""
+"""Fixtures of several tests of tasks: tiny fine-tuned models, a tokenizer, and the command `tasks.predict`."""
 
 from pathlib import Path
 

@@ -75,7 +75,7 @@ def _remove_abandoned(root: str) -> None:
 
 
 def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "") -> None:
-    """Whether there is room for a stage's work; what its folder already holds is not wanted again.
+    """Check that there is room for a stage's work; what its folder already holds is not wanted again.
 
     `scratch` is the folder for what Spark sets aside; empty where that is not known. Raises: ValueError: there is not.
     """
@@ -88,7 +88,7 @@ def check_stage(stage: Stage, need: Need, input_bytes: float, scratch: str = "")
 
 
 def check_room(name: str, wanted: Mapping[str, tuple[str, float]]) -> None:
-    """Whether there is room for the work of a stage of that name.
+    """Check that there is room for the work of a stage of that name.
 
     `wanted` has for each folder, which need not be there yet, the flag that chooses it and the bytes that go there.
     Raises: ValueError: a file system has less; those that lie on one are added up.

@@ -160,7 +160,7 @@ class TaskStage(TorchStage):
         return os.path.join(weights, finetuning.TOKENIZER) if read_fine_tuned(Path(weights)) else weights
 
     def of_data(self) -> dict[str, Any]:
-        """How the task's data are read: the label of no relation, the column of tags."""
+        """The values by which the task's data are read: the label of no relation, the column of tags."""
         table = {"relation_classification": "negative_label", "ner": "tag_column"}
         return {name: getattr(self.tuning, name) if table.get(self.task) == name else "" for name in table.values()}
 

@@ -85,7 +85,7 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
 
 @torch.no_grad()
 def outputs(theirs: Any, ours: LukeForPretraining, batch: PaddedBatch) -> tuple[Any, torch.Tensor, torch.Tensor]:
-    """What transformers' model says of a batch, and our logits of words and of entities."""
+    """The outputs of transformers' model for a batch, and our logits of words and of entities."""
     found = theirs(**transformers_inputs(batch))
     flat = flat_of(batch)
     words, entities = ours.luke(flat).split([flat.shape.words, flat.shape.entities])

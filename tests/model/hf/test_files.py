@@ -15,7 +15,7 @@ TENSORS = {"a.weight": torch.arange(6.0).view(2, 3), "a.bias": torch.ones(2)}
 
 
 class Command:
-    """What a pickle of this runs when it is read."""
+    """The call that a pickle of this runs when it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

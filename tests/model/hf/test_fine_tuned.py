@@ -66,7 +66,7 @@ def with_all_entities(batch: PaddedBatch) -> PaddedBatch:
 
 
 def their_logits(theirs: torch.nn.Module, batch: PaddedBatch) -> torch.Tensor:
-    """What transformers' model computes; spans are the first word and the third."""
+    """The output of transformers' model; spans are the first word and the third."""
     inputs = transformers_inputs(batch)
     if type(theirs).__name__ == "LukeForEntitySpanClassification":
         first = torch.zeros_like(batch.entity_ids)

@@ -20,7 +20,7 @@ ROWS, WIDTH, VOCABULARY = 7, 5, 23
 
 @pytest.fixture(params=["one part", "many parts", "rows over the limit"])
 def parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many parts the vocabulary has."""
+    """The number of parts of the vocabulary."""
     limit = {"one part": ROWS * VOCABULARY, "many parts": ROWS * 4, "rows over the limit": 3}[request.param]
     monkeypatch.setattr(tables, "LOGITS", limit)
     return {"one part": 1, "many parts": 6, "rows over the limit": 23}[request.param]

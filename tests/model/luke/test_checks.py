@@ -1,4 +1,4 @@
-"""What no model can take is refused by name; what lies on another device is not looked into."""
+"""Inputs that no model can take are refused by name; those on another device are not looked into."""
 
 import re
 from dataclasses import replace

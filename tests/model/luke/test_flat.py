@@ -29,7 +29,7 @@ from tests.support.shards import ENTITIES, WORDS
 
 @pytest.fixture(params=["in turn", "jagged", "by cases"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How CPUs go through the sequences, and what GPUs do in float32 and in bf16, on stand-ins."""
+    """The ways of CPUs through the sequences, and of GPUs in float32 and in bf16, on stand-ins."""
     if request.param == "jagged":
         monkeypatch.setattr(forms, "JAGGED_DEVICES", ("cpu",))
     if request.param == "by cases":
@@ -158,7 +158,7 @@ def test_twenty_shapes_are_compiled_at_most_twice_again(
 
 
 class Shapes(PlainKernel):
-    """What the kernel gives, without the work and what a plain one keeps."""
+    """The kernel's result, without its work and without what a plain one keeps."""
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, place: Place, dropout: float
@@ -170,7 +170,7 @@ KEPT_BY_KERNELS = 34  # for each token, hidden unit and layer, where Triton's ke
 
 
 def kept_bytes(layers: int) -> tuple[int, int]:
-    """What a forward pass in bf16 keeps for the way back, without weights; and the tokens."""
+    """The bytes that a forward pass in bf16 keeps for the way back, without weights; and the tokens."""
     config = replace(PRESETS["base"], num_hidden_layers=layers, vocab_size=WORDS, entity_vocab_size=ENTITIES)
     config = replace(config, hidden_size=256, num_attention_heads=4, intermediate_size=1024)
     module = LukeForPretraining(replace(config, use_entity_aware_attention=True)).train()

@@ -43,7 +43,7 @@ def sentences(seed: int, *, entities: bool = True) -> FlatBatch:
 
 @torch.no_grad()
 def difference(luke: LukeModel, seed: int) -> float:
-    """How far the states of words lie from those without entities, as a share of these."""
+    """The distance of the states of words from those without entities, as a share of these."""
     alone = luke(sentences(seed, entities=False))
     return float((luke(sentences(seed))[: len(alone)] - alone).norm() / alone.norm())
 

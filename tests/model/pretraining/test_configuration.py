@@ -60,7 +60,7 @@ def test_the_baseline_without_entities_needs_a_phase_of_all() -> None:
 
 
 def test_the_table_of_a_plan_is_a_recipe_of_it() -> None:
-    """What a run says of itself can be asked for again, from any preset."""
+    """The values that a run says of itself can be asked for again, from any preset."""
     table = choose("base", {"num_hidden_layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}).table()
     assert choose("tiny", table).table() == table
     assert json.loads(json.dumps(table)) == table
@@ -208,7 +208,7 @@ PLAIN: dict[str, Any] = {}  # what the preset alone uses; one run for all flags
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a run really uses, as its model, its optimisers and its batches are, not as its settings say."""
+    """The values that a run really uses, as its model, optimisers and batches are, not as its settings say."""
     found: dict[str, Any] = {}
     make, loss, finish = PhaseTraining.make_optimizer, PhaseTraining.loss, PhaseTraining.finish_step
 

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
-    """What a run of the pipeline writes: here every second entity's own id, and -1."""
+    """The file that a run of the pipeline writes: here every second entity's own id, and -1."""
     labels = [[entity if place % 2 == 0 else -1 for place, entity in enumerate(row["entity_ids"])] for row in rows]
     columns = {"commonest": labels, "commonest_known": [[4] * len(row) for row in labels]} | changes
     schema = pa.schema(

@@ -30,7 +30,7 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many sequences each evaluation of a run saw."""
+    """The number of sequences that each evaluation of a run saw."""
     seen: list[int] = []
 
     def counted(*arguments: Any, sequences: int, **named: Any) -> dict[str, float]:

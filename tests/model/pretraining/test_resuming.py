@@ -95,7 +95,7 @@ def test_a_resumed_run_does_not_begin_its_entities_again(
 
 @pytest.fixture
 def threads() -> Iterator[None]:
-    """What a test sets is undone."""
+    """Undo what a test sets."""
     count = torch.get_num_threads()
     yield
     torch.set_num_threads(count)

@@ -148,7 +148,7 @@ def whole(sequences: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_dropout_changes_neither_order_nor_masks(sequences: Path, whole: Path) -> None:
-    """What two processes are given with dropout, a step at a time, is what one is without."""
+    """Two processes with dropout are given, a step at a time, what one is without."""
     corpus, recipe = Corpus(sequences), replace(SHORT, batch_size=6)
     loader = Loader(corpus, recipe, profile="fixed", seed=1, entities=True)
     files = [whole.with_name(f"whole-rows-{rank}").read_text().splitlines() for rank in (0, 1)]

@@ -97,7 +97,7 @@ def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path
 
 
 def attempt(folder: Path, content: bytes, version: str = '"1"') -> None:
-    """What an interrupted download leaves."""
+    """The files that an interrupted download leaves."""
     (folder / "x.part").write_bytes(content)
     (folder / "x.part.version").write_text(version)
 

@@ -1,4 +1,4 @@
-"""What ExtractPages does with a block, without Beam."""
+"""The work of ExtractPages on a block, without Beam."""
 
 import re
 from collections import Counter

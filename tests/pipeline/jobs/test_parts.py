@@ -1,4 +1,4 @@
-"""What tasks say that they wrote; `tests/pipeline/jobs/test_spark_parts.py` tries it on tasks of Spark."""
+"""Files that tasks say they wrote; `tests/pipeline/jobs/test_spark_parts.py` tries it on tasks of Spark."""
 
 from pathlib import Path
 

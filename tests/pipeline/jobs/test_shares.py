@@ -1,4 +1,4 @@
-"""How many pages a stage may lose before it fails, and what it says then."""
+"""The share of pages that a stage may lose before it fails, and its error then."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What links can lead to, looked up by title, by redirect, and by letters."""
+"""The targets of links, looked up by title, by redirect, and by letters."""
 
 import io
 import zlib

@@ -1,4 +1,4 @@
-"""What a dump says of its wiki."""
+"""The wiki's values in a dump's head."""
 
 from pathlib import Path
 

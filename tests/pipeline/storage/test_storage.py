@@ -136,7 +136,7 @@ def test_two_writers_of_one_path_never_share_a_file(tmp_path: Path) -> None:
 
 
 def test_names_are_on_disk_before_the_record_that_lists_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a file system keeps no order between renames, a power cut would leave a record without its files."""
+    """A power cut leaves no record without its files, where a file system keeps no order between renames."""
     done: list[str] = []
     sync, replace = os.fsync, os.replace
 
@@ -274,7 +274,7 @@ def test_what_does_not_show_within_a_minute_is_left_out(folder: str) -> None:
 
 
 def test_a_worker_knows_the_folder_by_its_key(folder: str) -> None:
-    """Where it is not seen it is not created, and a line says where, what and what to do."""
+    """A folder that is not seen is not created, and a line says where, what and what to do."""
     host = socket.gethostname()
     assert storage.blocks.unseen(folder, "key", 0) == f"{host}: {folder}/key.txt is not there; {storage.blocks.SHARED}"
     assert not Path(folder).exists()

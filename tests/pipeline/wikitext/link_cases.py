@@ -1,4 +1,4 @@
-"""What MediaWiki makes of links, rule by rule: the source, the links to articles as (anchor, title), and the text.
+"""MediaWiki's rules of links, one by one: the source, the links to articles as (anchor, title), and the text.
 
 The text is "" where it tells nothing. Modelled on MediaWiki's documentation of links, of titles and of lists.
 """

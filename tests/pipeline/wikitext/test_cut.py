@@ -1,4 +1,4 @@
-"""What the first pass takes out of a page: what is for other pages, what nobody sees, what belongs to extensions."""
+"""The first pass takes out of a page what is for other pages, what nobody sees, and what belongs to extensions."""
 
 import pytest
 

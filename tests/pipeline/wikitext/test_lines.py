@@ -1,4 +1,4 @@
-"""What is left of markup and of characters inside a line."""
+"""Markup and characters inside a line, and the text that is left."""
 
 import pytest
 

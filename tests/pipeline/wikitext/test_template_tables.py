@@ -1,4 +1,4 @@
-"""What the tables of the wikis' languages say of their most frequent templates."""
+"""The tables of the wikis' languages on their most frequent templates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What readers see of templates: characters, text, measures, and how templates stand in one another.
+"""Templates as readers see them: characters, text, measures, and templates in one another.
 
 `test_template_tables.py` has those of other languages.
 """

@@ -24,7 +24,7 @@ from tests.support.killed import run_killed
 
 @pytest.fixture(scope="module")
 def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What an unbroken run writes."""
+    """The files of an unbroken run."""
     output = tmp_path_factory.mktemp("whole")
     finetune(folder, output)
     return contents(output)

@@ -1,4 +1,4 @@
-"""What the tests of linking read: a small mention table; and the command `tasks.linking` in this process."""
+"""Fixtures of the tests of linking: a small mention table, and the command `tasks.linking` in this process."""
 
 from pathlib import Path
 

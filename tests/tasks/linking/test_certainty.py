@@ -105,7 +105,7 @@ def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> N
 
 @given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
 def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: float) -> None:
-    """Where the priors of candidates sum to less than 1."""
+    """The priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior, "words" * (n % 2)) for n, prior in enumerate(priors))
     contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))

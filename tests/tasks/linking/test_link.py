@@ -76,7 +76,7 @@ def test_answers_do_not_wait_for_all_documents(
 
 
 def test_mentions_can_be_given_or_found(run: Linking, table: Path) -> None:
-    """What a record holds beside stays, and a title that is given is no help."""
+    """A record's other fields stay, and a title that is given is no help."""
     record = {"id": "x", "text": SENTENCE, "more": [1], "mentions": [{"start": 8, "end": 11, "title": "A"}]}
     data = json.dumps(record).encode()
     [given], _, _ = run("link", "--mentions", table, data=data)

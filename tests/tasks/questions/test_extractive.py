@@ -131,7 +131,7 @@ def test_real_answers_survive(shared: Path, max_words: int) -> None:
 
 
 def cuts_a_word(example: extractive_format.Example) -> bool:
-    """Whether a letter or digit stands on both sides of an end of the answer."""
+    """Return whether a letter or digit stands on both sides of an end of the answer."""
     start, text = example.answers[0]
     padded = f" {example.passage} "
     ends = (padded[start : start + 2], padded[start + len(text) : start + len(text) + 2])

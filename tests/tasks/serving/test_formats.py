@@ -29,7 +29,7 @@ def documents(model: Predictor) -> list[Document]:
 
 
 class Page(HTMLParser):
-    """What a browser sees: the text of each article's paragraphs, the marked entities, all tags."""
+    """The page as a browser sees it: the text of each article's paragraphs, the marked entities, all tags."""
 
     def __init__(self, content: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -215,7 +215,7 @@ SHORT = ("", " He saw [SEP].", " <mask> <s>", " Zoë and Бо.")
 @pytest.mark.parametrize("name", NAMES)
 @KINDS
 def test_the_program_of_the_card_answers_as_predict_does(models: Path, kind: str, name: str) -> None:
-    """Where there is one; in entity recognition on texts of at most 128 spans."""
+    """Of a task that has one; in entity recognition on texts of at most 128 spans."""
     if kind != "roberta-luke" and name != "extractive_qa":
         return
     ours, folder = load(models / kind / name, device="cpu"), models / "exported" / kind / name

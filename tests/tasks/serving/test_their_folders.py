@@ -88,7 +88,7 @@ def fine_tuned(task: str, tokenizer: Path, folder: Path, entities: dict[str, int
 
 
 def their_logits(theirs: torch.nn.Module, folder: Path, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """What transformers' documentation shows: tokenizer, model, logits."""
+    """The way of transformers' documentation: tokenizer, model, logits."""
     import transformers
 
     tokenizer = transformers.LukeTokenizer.from_pretrained(folder)

@@ -64,7 +64,7 @@ def run_corpus(workdir: Path, **others: Any) -> None:
 
 @dataclass(frozen=True)
 class EventLog:
-    """What Spark's driver writes down of what it does, in a folder."""
+    """The events that Spark's driver writes down in a folder."""
 
     folder: Path
 

@@ -102,7 +102,7 @@ def test_what_lies_on_one_file_system_is_added_up(tmp_path: Path, free: int) -> 
 
 
 def finish_upstream(stage: Stage, gigabytes: int) -> None:
-    """What a stage of Spark needs of those before it: manifests, and paragraphs of a size."""
+    """The files that a stage of Spark needs of those before it: manifests, and paragraphs of a size."""
     for each in stage.upstream():
         path = Path(each.folder) / "paragraphs" / "block-00000.parquet"
         path.parent.mkdir(parents=True)

@@ -47,7 +47,7 @@ def test_stages_are_shared_out_and_one_that_fails_is_told(tmp_path: Path) -> Non
 
 
 def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ends at its start, as where Python's packages are not found."""
+    """A program that ends at its start, as where Python's packages are not found."""
     pretrained(tmp_path)
     monkeypatch.setattr(workers.sys, "executable", shutil.which("false"))
     stages = [FineTune(settings=run_on(tmp_path), seed=seed) for seed in (1, 2)]

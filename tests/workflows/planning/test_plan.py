@@ -1,4 +1,4 @@
-"""What a run will take: it follows from a dump's size, and what does not fit is said."""
+"""The costs of a run follow from a dump's size, and what does not fit is said."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the report shows of the corpus, against brute force over the same rows."""
+"""The report's figures of the corpus, against brute force over the same rows."""
 
 import json
 from collections.abc import Sequence

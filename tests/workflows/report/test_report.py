@@ -46,7 +46,7 @@ SPEED = {"starts": [START], "steps": [STEP | {"memory_bytes": 2_500_000_000}]}
 
 
 class Page(HTMLParser):
-    """What a browser takes of a page: elements with attributes, texts by where they stand."""
+    """A page as a browser takes it: elements with attributes, texts by where they stand."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

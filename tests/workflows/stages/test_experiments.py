@@ -268,7 +268,7 @@ def test_what_changes_in_the_middle_of_a_run_is_an_error(tmp_path: Path) -> None
 
 
 def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, tables: Tables) -> None:
-    """What the report says of its origin is in its name."""
+    """The report's name says its origin."""
 
     def report(corpus: Any = (), **tuning: Any) -> str:
         given = {"tasks": ("ner",), "variants": ("luke",), "seeds": (1,), **tuning}

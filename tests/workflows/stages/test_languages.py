@@ -109,7 +109,7 @@ def folders_of(stage: MergeEntities) -> dict[str, str]:
 
 
 def wanted_of(stage: MergeEntities, qids: dict[tuple[str, str], str]) -> list[dict[str, Any]]:
-    """What the oracle makes of the same pages."""
+    """The tables that the oracle makes of the same pages."""
     wikis = folders_of(stage)
     pages = all_pages(wikis)
     groups = groups_of(named_pages(wikis), pages, LANGUAGES) if stage.corpus.interlanguage_links else []

@@ -16,7 +16,7 @@ DUMP = str(DATA / "wiki-40.xml.bz2")
 
 
 def check(stage: Stage) -> dict[str, Any]:
-    """What the command line's check does, but for the machine; gives what decides the bytes."""
+    """Check as the command line does, but for the machine, and return what decides the bytes."""
     _ = stage.hash8
     type(stage).check_needs(stage)
     return stage.bytes_parameters()

@@ -452,7 +452,7 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
 
 
 def test_the_corpus_has_all_stages_before_training_and_several_blocks(corpus: Path) -> None:
-    """What the tests below disturb."""
+    """The stages that the tests below disturb."""
     assert len(manifests(corpus)) == 9
     assert len(list((folders(corpus)["pages"] / "blocks").iterdir())) > 4
 
@@ -467,7 +467,7 @@ def has_blocks(workdir: Path, pattern: str, count: int) -> bool:
 
 
 def test_a_kill_in_each_stage_costs_only_time(corpus: Path, tmp_path: Path) -> None:
-    """What was committed is kept, what was not is made, and two processes write the bytes of an unbroken one."""
+    """Finished blocks are kept, others are made, and two processes write the bytes of an unbroken one."""
     workdir = tmp_path / "work"
     kept: dict[Path, int] = {}
     for name, stage in KILLED.items():

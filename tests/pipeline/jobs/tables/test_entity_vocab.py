@@ -1,4 +1,4 @@
-"""Which pages become entities: chosen from the corpus, or those of a vocabulary made elsewhere."""
+"""The pages that become entities: chosen from the corpus, or those of a vocabulary made elsewhere."""
 
 import json
 from pathlib import Path

@@ -27,7 +27,7 @@ def names_of(folder: Path, *names: str) -> NameKeys:
 
 
 def count(texts: list[str], links: Links, known: NameKeys, names: set[str]) -> Counter[tuple[int, str]]:
-    """How often each name is found in each text."""
+    """The counts of each name in each text."""
     by_row = dict(zip(known.rows(known.of_names(sorted(names))).tolist(), sorted(names), strict=True))
     found: Counter[tuple[int, str]] = Counter()
     for numbers, keys in find_keys(texts, links, known):
@@ -102,7 +102,7 @@ def test_names_made_to_have_one_key_are_counted_each(tmp_path: Path, letters: st
 
 
 def test_own_keys_are_those_of_no_other_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where keys are small numbers, as somebody could choose them."""
+    """Keys may be small numbers, as somebody could choose them."""
     monkeypatch.setattr(counting, "_values", lambda: np.arange(0x110000, dtype=np.uint64) % np.uint64(4))
     monkeypatch.setattr(counting, "_powers", lambda bits: [np.ones((1 << bits) + 1, np.uint64)] * 2)
     names = {"".join(chosen) for size in (1, 2, 3) for chosen in product("abcde", repeat=size)}

@@ -72,7 +72,7 @@ CASES = [
 
 
 class Made:
-    """What the stages made of a case, and what the oracle makes of the same pages."""
+    """The tables that the stages made of a case, and those that the oracle makes of the same pages."""
 
     def __init__(self, case: Case, stages: Mapping[type[Stage], Stage]) -> None:
         self.case = case
@@ -139,7 +139,7 @@ def parquet_rows(paths: list[str], *order: str) -> list[Row]:
 
 
 def same(found: list[Row], expected: list[Row]) -> bool:
-    """Whether the rows are equal, and are any; what differs first is printed."""
+    """Return whether the rows are equal, and are any; what differs first is printed."""
     for number, (row, wanted) in enumerate(zip(found, expected, strict=False)):
         if row != wanted:
             print(f"row {number}: found {row}, wanted {wanted}")
@@ -257,7 +257,7 @@ def test_contexts(made: Made) -> None:
 
 
 def assert_titles_of_pages(stage: BuildContexts, expected: oracle_contexts.Contexts) -> None:
-    """What stands on each page, by the rows of contexts.arrow, and nearly the vectors that this gives."""
+    """The content of each page, by the rows of contexts.arrow, and nearly the vectors that this gives."""
     paths = stage.manifest().paths(stage.folder, "page_titles/")
     assert all(pq.read_schema(path) == schemas.PAGE_TITLES.schema for path in paths)
     order = {title: row for row, title in enumerate(titles_in_order(stage))}

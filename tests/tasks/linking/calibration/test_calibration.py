@@ -1,4 +1,4 @@
-"""What calibrate chooses, beside fine grids and loops; and that link then answers what was calibrated."""
+"""The choices of calibrate, beside fine grids and loops; and that link then answers what was calibrated."""
 
 import json
 from dataclasses import replace

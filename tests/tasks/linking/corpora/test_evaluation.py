@@ -1,4 +1,4 @@
-"""What a model answers to annotated documents, and the figures of it: those of the commands `link` and `score`."""
+"""A model's answers to annotated documents, and their figures: those of the commands `link` and `score`."""
 
 import json
 from dataclasses import replace
@@ -84,7 +84,7 @@ def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, 
 
 
 def ways(work: Path) -> dict[str, list[str | Path]]:
-    """What the commands are told for each method."""
+    """The arguments of the commands for each method."""
     contexts: list[str | Path] = ["--contexts", work / "contexts"]
     model = ["--model", work / "weights", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
     return dict(zip(evaluation.METHODS, ([], contexts, model, [*model, "--global"]), strict=True))

@@ -73,7 +73,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Wiki:
 
 
 def ends_of(pages: oracle.Pages) -> dict[str, str]:
-    """Where each title of a page or redirect ends, by the oracle; in a loop at itself, as in the mention table."""
+    """The page where each title ends, by the oracle; in a loop the title itself, as in the mention table."""
     return {title: row["canonical"] or title for title, row in oracle.resolve_titles(pages, "fixed").items()}
 
 

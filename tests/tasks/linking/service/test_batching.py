@@ -1,4 +1,4 @@
-"""What comes together is computed together, and nobody pays for another's mistake."""
+"""Requests that come together are computed together, and nobody pays for another's mistake."""
 
 import asyncio
 import json
@@ -98,7 +98,7 @@ def test_the_shortest_are_computed_first_and_a_long_one_alone() -> None:
 
 
 def test_a_mistake_is_its_own_requests_alone() -> None:
-    """Whether it is in the request or in what the linker makes of it."""
+    """The mistake is in the request, or in what the linker makes of it."""
     linker = Linker()
     first, second, bad, none, last = ask(linker, 9 * SIZE, *map(request, ("a", "b", "bad")), b"[", request("c"))
     assert [mentions(each) for each in (first, second, last)] == [["a"], ["b"], ["c"]]

@@ -78,7 +78,7 @@ def copied(page: Any, form: str) -> str:
 
 
 def answered(linker: Linker, *pieces: str) -> dict[str, Any]:
-    """What the command makes of these documents, as if they were one."""
+    """The command's answers to these documents, as if they were one."""
     found, start = list[dict[str, Any]](), 0
     for piece in pieces:
         for each in linker.answer([Record("a", {"text": piece})])[0]["mentions"]:

@@ -1,4 +1,4 @@
-"""Where all places are taken, who takes most makes room for who takes less."""
+"""Who takes most makes room for who takes less, where all places are taken."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ FULL = (503, "2 requests are being answered; ask again later")
 
 
 def outcomes(weights: Sequence[float]) -> list[tuple[int, str] | None]:
-    """What becomes of requests that come one after another to two places, and stay; None for those that can."""
+    """The answers to requests that come one after another to two places, and stay; None for those that can."""
 
     async def request(weight: float) -> None:
         async with places.place(weight):

@@ -170,7 +170,7 @@ def test_global_answers_are_of_few_mentions(linker: Linker, monkeypatch: pytest.
 def test_names_are_recognised_a_request_at_a_time(
     linker: Linker, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any], largest: int
 ) -> None:
-    """What is short in bytes is long for a model: a batch would last until none of it is waited for."""
+    """A text that is short in bytes is long for a model: a batch would last until none of it is waited for."""
     sizes, has_begun, others_wait = list[int](), threading.Event(), threading.Event()
 
     def answer(self: Linker, records: Sequence[Record], own: object = ()) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ def test_hidden_test_sets_are_labelled_and_never_subtracted_from() -> None:
 
 
 def test_demo_and_examples_are_marked_and_have_no_figure() -> None:
-    """What a few examples say is noise; the list of all experiments alone has their scores."""
+    """Scores of a few examples are noise; the list of all experiments alone has them."""
     compared = compare([cell(**DEMO)])
     row = row_of(compared, 3, "LUKE").ours
     assert row.marks == ("example data", "tiny model", "other hyper-parameters")
