@@ -128,7 +128,7 @@ def test_only_what_writers_leave_is_swept(tmp_path: Path) -> None:
 def test_two_writers_of_one_path_never_share_a_file(tmp_path: Path) -> None:
     """Processes of two machines can have the same id."""
     target = str(tmp_path / "x.bin")
-    with storage.files.atomic_path(target) as first, storage.atomic_path(target) as second:
+    with storage.files.atomic_path(target) as first, storage.files.atomic_path(target) as second:
         Path(first).write_text("first")
         Path(second).write_text("second")
     assert Path(target).read_text() == "first"
